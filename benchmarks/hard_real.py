@@ -2,6 +2,7 @@
 
     python benchmarks/hard_real.py placement [--data ../shared/data/placement] [--names B V K] [--limit 60]
     python benchmarks/hard_real.py programs [--kind lineups ...] [--count 3] [--limit 60]
+    python benchmarks/hard_real.py paths --count 300; python benchmarks/hard_real.py anew --count 20
 
 `placement` reads instances of a contest on the parallelism of neural networks: choose one strategy for each operator;
 pairs of operators have tables; at every moment the memory of what is alive may not exceed a limit. Each moment is a
@@ -12,6 +13,8 @@ these rules are valid, but bounds are not: so the bound is that of the same prob
 `programs` draws models after descriptions of what people solve with PuLP, and reads e-graphs. Each is solved once, as a
 model that nobody has seen: `hasten.adopt` and `solve` against CBC and HiGHS, by the wall clock, in turns; kernels are
 compiled before. Every answer is compared. `x` is how many times as fast hasten is.
+
+`paths` are shortest paths through grids, and `anew` 26 small models, each built anew for every input: against Gurobi.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ import resource
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pulp
@@ -187,6 +191,24 @@ def sharding(rng: np.random.Generator) -> pulp.LpProblem:
     return model
 
 
+def products(rng: np.random.Generator) -> pulp.LpProblem:
+    """The same, each pair's binary linearised as `z <= x`, `z <= y`, `z >= x + y - 1`, on a chain with chords."""
+    n, k = 20, 3
+    model, x = pulp.LpProblem("products", pulp.LpMinimize), binaries("x", n, k)
+    terms = [int(rng.integers(1, 60)) * each for each in x.ravel()]
+    for v in range(n):
+        model += pulp.lpSum(x[v]) == 1
+    for u, v in [(v - 1, v) for v in range(1, n)] + [(v - 4, v) for v in range(4, n, 3)]:
+        z = binaries(f"z{u}_{v}", k, k)
+        for i, j in np.ndindex(k, k):
+            model += z[i, j] <= x[u, i]
+            model += z[i, j] <= x[v, j]
+            model += z[i, j] >= x[u, i] + x[v, j] - 1
+            terms.append(int(rng.integers(-40, 40)) * z[i, j])
+    model += pulp.lpSum(terms)
+    return model
+
+
 def lineups(rng: np.random.Generator) -> pulp.LpProblem:
     """A fantasy league's: nine players of some positions, under a salary cap, at most four of a team."""
     n, need = 120, {"QB": 1, "RB": 2, "WR": 3, "TE": 1, "FLEX": 1, "DST": 1}
@@ -239,6 +261,20 @@ def cloud(rng: np.random.Generator) -> pulp.LpProblem:
     return model
 
 
+def makespan(rng: np.random.Generator) -> pulp.LpProblem:
+    """Tasks on machines, the largest of whose times is least: a continuous maximum of sums, with a budget."""
+    n, k = 14, 4
+    model, x = pulp.LpProblem("makespan", pulp.LpMinimize), binaries("x", n, k)
+    seconds, price, longest = rng.integers(5, 60, (n, k)), rng.integers(1, 20, (n, k)), pulp.LpVariable("longest", 0)
+    for v in range(n):
+        model += pulp.lpSum(x[v]) == 1
+    for m in range(k):
+        model += longest >= pulp.lpSum(int(seconds[v, m]) * x[v, m] for v in range(n))
+    model += pulp.lpSum(int(price[v, m]) * x[v, m] for v in range(n) for m in range(k)) <= int(8 * n)
+    model += longest
+    return model
+
+
 def egraph(rng: np.random.Generator) -> pulp.LpProblem:
     """An e-graph's: one node of each class that is needed, no cycles (classes have levels), each paid once."""
     n, model = 60, pulp.LpProblem("egraph", pulp.LpMinimize)
@@ -257,9 +293,11 @@ def egraph(rng: np.random.Generator) -> pulp.LpProblem:
 
 KINDS: dict[str, Callable[[np.random.Generator], pulp.LpProblem]] = {
     "sharding": sharding,
+    "products": products,
     "lineups": lineups,
     "precision": precision,
     "cloud": cloud,
+    "makespan": makespan,
     "egraphs": egraph,
 }
 
@@ -293,9 +331,99 @@ def compare(kinds: list[str], count: int, limit: float) -> None:
         )
 
 
+# -- networks, and models built anew -----------------------------------------------------------------------------------
+
+
+def gurobi() -> Any:
+    """Returns a quiet environment of Gurobi, with one thread and no gap."""
+    import gurobipy
+
+    return gurobipy.Env(params={"OutputFlag": 0, "Threads": 1, "MIPGap": 0.0})
+
+
+def grid_model(side: int, environment: Any) -> Any:
+    """A shortest path through a square grid, to the right and down, as binaries with a balance at each node."""
+    import gurobipy
+
+    arcs = [(v, v + step) for v in range(side * side) for step in (1, side) if step == side or (v + 1) % side]
+    arcs = [(tail, head) for tail, head in arcs if head < side * side]
+    model = gurobipy.Model(env=environment)
+    flow = model.addVars(arcs, vtype="B", name="flow")
+    ends = {0: 1, side * side - 1: -1}
+    model.addConstrs(flow.sum(v, "*") - flow.sum("*", v) == ends.get(v, 0) for v in range(side * side))
+    model.update()
+    return model
+
+
+def paths(count: int) -> None:
+    """Answers shortest paths one by one and all at once, against Gurobi with its model reused, by processor time."""
+    for side in (5, 10, 20):
+        model = grid_model(side, gurobi())
+        program, columns = hasten.adopt(model), model.getVars()
+        objectives = np.random.default_rng(side).integers(1, 40, (count, len(columns))) / 4.0
+        program.solve(objective=objectives[0]), program.solve_all(objectives)
+        began, theirs = time.process_time(), []
+        for c in objectives:
+            model.setAttr("Obj", columns, c.tolist())
+            model.optimize()
+            theirs.append(model.ObjVal)
+        peer, began = time.process_time() - began, time.process_time()
+        single = [program.solve(objective=c) for c in objectives]
+        one, began = time.process_time() - began, time.process_time()
+        answers = program.solve_all(objectives)
+        many = time.process_time() - began
+        assert np.allclose(answers.objective, theirs)
+        assert np.allclose([each.objective for each in single], theirs)
+        proved = int(answers.proved.sum()), sum(each.proved for each in single)
+        print(
+            f"paths {side:3d}x{side:<3d} Gurobi {1e6 * peer / count:8.1f} us, one by one {1e6 * one / count:7.1f} us "
+            f"({peer / one:6.1f}x), at once {1e6 * many / count:7.2f} us ({peer / many:7.1f}x); "
+            f"proved {proved} of {count}",
+            flush=True,
+        )
+
+
+def small_model(kind: int, rng: np.random.Generator, environment: Any) -> Any:
+    """One of 26 small models of a kind that neuro-symbolic code builds for each input, with costs from a network."""
+    import gurobipy
+
+    n, k = 2 + kind % 13, 4 + 2 * (kind // 13)
+    model = gurobipy.Model(env=environment)
+    x = model.addVars(n, k, vtype="B", name="x", obj=rng.normal(size=n * k).round(3).tolist())
+    model.addConstrs((x.sum(v, "*") == 1 for v in range(n)), name="one")
+    model.addConstrs((x[v, i] + x[v + 1, i] <= 1 for v in range(n - 1) for i in range(k)), name="differ")
+    model.addConstr(gurobipy.quicksum(i * x[v, i] for v in range(n) for i in range(k)) <= 2 * n, name="sum")
+    model.update()
+    return model
+
+
+def anew(count: int) -> None:
+    """Answers models that are built anew each time: `adopt` and `solve` against `optimize`, by processor time."""
+    environment, rng, taken = gurobi(), np.random.default_rng(0), np.zeros((3, 26))
+    for turn in range(count + 2):  # the first two load or compile
+        for kind in range(26):
+            began = time.process_time()
+            model = small_model(kind, rng, environment)
+            built = time.process_time()
+            answer = hasten.adopt(model).solve()
+            ours = time.process_time()
+            model.optimize()
+            theirs = time.process_time()
+            assert abs(answer.objective - model.ObjVal) < 1e-6
+            if turn > 1:
+                taken[:, kind] += built - began, ours - built, theirs - ours
+    build, ours, theirs = 1e6 * taken.sum(axis=1) / taken.shape[1] / count
+    each = taken[2] / taken[1]
+    print(
+        f"26 models, {count} times: building {build:.0f} us, hasten {ours:.0f} us, Gurobi {theirs:.0f} us: "
+        f"{theirs / ours:.2f}x ({each.min():.2f} to {each.max():.2f}x); "
+        f"with building {(build + theirs) / (build + ours):.2f}x"
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=("placement", "programs"))
+    parser.add_argument("what", choices=("placement", "programs", "paths", "anew"))
     parser.add_argument("--data", type=Path, default=Path("../shared/data/placement"))
     parser.add_argument("--names", nargs="+", default=["B", "V"])
     parser.add_argument("--kind", nargs="+", choices=KINDS, default=list(KINDS))
@@ -305,6 +433,8 @@ def main() -> None:
     if options.what == "placement":
         hasten.Certifier(time_limit=0.1)(hasten.Schema().structure().problem([]))  # loads or compiles
         place(options.names, options.data, options.limit)
+    elif options.what in ("paths", "anew"):
+        {"paths": paths, "anew": anew}[options.what](options.count)
     else:
         compare(options.kind, options.count, options.limit)
 

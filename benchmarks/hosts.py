@@ -24,7 +24,8 @@ from typing import Any
 import numpy as np
 
 import hasten
-from hasten.hosts import asking
+from hasten.programs import solving
+from hasten.support.cache import Cache
 from hasten.support.files import write_whole
 
 warnings.simplefilter("ignore")
@@ -208,7 +209,7 @@ def main() -> None:
             first, again = [], []
             for model in range(max(3, args.count // 4)):
                 rows = rows_of(kind, np.random.default_rng(100 + model))
-                asking._KNOWN = asking.Cache(asking.MAX_TERMS)  # nothing is known already
+                solving.KNOWN = Cache(solving.KNOWN.limit)  # nothing is known already
                 objectives = sign * rng.uniform(1, 10, (args.count, rows[0].shape[1])).round(3)
                 found = compare((build(*rows, ours), build(*rows, theirs)), objectives)
                 first.append((found["ours"][0], found["theirs"][0]))

@@ -6,7 +6,7 @@ import numpy as np
 
 from hasten.kernels.layout import Graph
 from hasten.proof.branch.dive import Tree
-from hasten.proof.repair import Repair
+from hasten.proof.look import Repair
 from hasten.proof.sweep.dual import Dual
 from hasten.proof.sweep.multipliers import NOTED, SPACE
 from hasten.support.clock import UNWATCHED

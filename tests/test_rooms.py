@@ -100,11 +100,9 @@ FORWARD = {
         f"model.{step}: _repr_html_() imports model.display"
         for step in (["schema", "structure", "problem", "batch", "solution"])
     ),
-    "trace.events: summary() imports trace.text",
-    "trace.events: __str__() imports trace.text",
     "trace.events: section() imports trace.drawing",
     "trace.events: _repr_svg_() imports trace.drawing",
-    "trace.events: _repr_html_() imports trace.pictures",
+    "trace.events: _repr_html_() imports trace.drawing",
 }
 
 

@@ -21,7 +21,6 @@ from hasten.model.schema import Schema
 from hasten.model.structure import Structure
 from hasten.padded.layout import Layout, Shape
 from hasten.padded.search import Found, Inference, Request, answerer
-from hasten.padded.shapes import Placed
 
 try:
     import jax
@@ -159,7 +158,7 @@ def _unfold(extra: Sequence[int], array: Any, dtype: Any) -> Any:
 
 def _found(layer: Layer, asked: Request, scores: Any, sizes: Any, tables: Any, gold: Any) -> Found:
     wide = [each if each.dtype in (np.float32, np.float64) else each.astype(np.float32) for each in scores]
-    placed = _placed(layer, [each.shape for each in wide], sizes, tuple(tables))
+    placed = layer.inference.layout.place([each.shape for each in wide], sizes, kinds=tuple(tables))
     exact = {name: each.astype(np.float64) for name, each in tables.items()}
     known = [np.ascontiguousarray(each, dtype=np.int64) for each in gold]
     return layer.inference.search(placed, [np.ascontiguousarray(each) for each in wide], exact, known, asked)
@@ -168,15 +167,9 @@ def _found(layer: Layer, asked: Request, scores: Any, sizes: Any, tables: Any, g
 def _count(layer: Layer, shapes: Any, kinds: tuple[str, ...], sizes: Any, labels: Any, weight: Any) -> dict[str, Any]:
     """Returns how often answers have each label tuple, on the host."""
     sizes, labels, weight = jax.tree.map(np.asarray, (sizes, labels, weight))
-    placed = _placed(layer, shapes, sizes, kinds)
+    placed = layer.inference.layout.place(shapes, sizes, kinds=kinds)
     found = layer.inference.tuples(placed, [each.astype(np.int64) for each in labels], weight.astype(np.float64))
     return {name: each.astype(weight.dtype) for name, each in found.items()}
-
-
-def _placed(layer: Layer, shapes: Any, sizes: Any, kinds: tuple[str, ...]) -> Placed:
-    layout = layer.inference.layout
-    masks = {name: each for name, each in sizes.items() if name in layout.fields}
-    return layout.place(shapes, {name: each for name, each in sizes.items() if name not in masks}, masks, kinds=kinds)
 
 
 def _in_order(layer: Layer, given: Arrays) -> tuple[Any, ...]:

@@ -60,7 +60,6 @@ class Hasten(Highs):  # type: ignore[misc]
         super()._build(**options)
 
     def _build_direct(self, **options: Any) -> None:
-        """Reads a model."""
         model, self.io_api, self.handed = self.model, "direct", ""
         self._statement: Statement | None = None
         self.answer: Answer | None = None
@@ -77,7 +76,6 @@ class Hasten(Highs):  # type: ignore[misc]
         self._cache_model_labels(model)
 
     def _run_direct(self, **files: Any) -> Any:
-        """Answers the model."""
         if self._statement is None:
             if self.solver_options.get("log_to_console", True):
                 print(self.handed)

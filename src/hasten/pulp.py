@@ -107,7 +107,6 @@ class HASTEN(pulp.LpSolver):  # type: ignore[misc]
         return np.array([np.nan if each.varValue is None else each.varValue for each in variables], dtype=np.float64)
 
     def _hand_over(self, lp: Any, why: str) -> int:
-        """Lets PuLP's own interface to HiGHS solve a model."""
         self.handed = handed_over(why)
         if self.msg:
             print(self.handed)

@@ -30,7 +30,7 @@ class optHastenModel(optModel):  # type: ignore[misc]  # noqa: N801
     """Any model of PyEPO's whose rows are in a model that `hasten.adopt` reads: of Gurobi, Pyomo or OR-Tools.
 
     Models that generate constraints while they are solved (the subtours of `tspDFJModel`, `vrpRCIModel`) are refused.
-    A model that only a solver can answer, such as a shortest path with continuous flows, is handed to its own solver;
+    A model that only a solver can answer is handed to its own solver;
     `handed` says why. `program` is the adopted model.
     """
 
@@ -107,46 +107,28 @@ class optHastenModel(optModel):  # type: ignore[misc]  # noqa: N801
         validate_objective_shape(c, self.num_cost)
         self._costs = np.array(costToNumpy(c), dtype=np.float64)
 
-    def _objectives(self, costs: FloatArray) -> FloatArray:
-        """Returns objectives of all columns, a row for each row of costs."""
-        full = np.repeat(self._base[None], len(costs), axis=0)
-        full[:, self._columns] += costs[:, self._cost]
-        return full
-
-    def _values(self, x: FloatArray) -> FloatArray:
-        """Returns the solutions in PyEPO's order, given values of all columns."""
-        found = np.zeros((len(x), self.num_cost))
-        np.add.at(found.T, self._cost, x[:, self._columns].T)
-        return found
-
     def solve(self) -> tuple[FloatArray, float]:
         """Returns the best solution, and its objective."""
-        if self.handed:
-            self.inner.setObj(self._costs)
-            found: tuple[FloatArray, float] = self.inner.solve()
-            return found
-        answer = self.program.solve(objective=self._objectives(self._costs[None])[0])
-        if answer.values_found is None:
-            raise RuntimeError(f"hasten found no solution: {answer.status} {answer.reason}".rstrip())
-        return self._values(answer.x[None])[0], answer.objective
+        solutions, values = self.solve_batch(self._costs[None])
+        return solutions[0], float(values[0])
 
     def solve_batch(self, costs: Any) -> tuple[FloatArray, FloatArray]:
         """Returns the best solutions under many costs, a row each, and their objectives."""
-        matrix = np.asarray(costToNumpy(costs), dtype=np.float64)
+        matrix, found = np.asarray(costToNumpy(costs), dtype=np.float64), []
         if self.handed:
-            found = []
             for each in matrix:
-                self.setObj(each)
-                found.append(self.solve())
+                self.inner.setObj(each)
+                found.append(self.inner.solve())
             return np.array([x for x, _ in found]), np.array([value for _, value in found])
-        answers = self.program.solve_all(self._objectives(matrix))
-        lost = np.flatnonzero(np.isnan(answers.objective))
-        if lost.size:
-            answer = answers[int(lost[0])]
-            raise RuntimeError(
-                f"hasten found no solution under costs {lost[0]}: {answer.status} {answer.reason}".rstrip()
-            )
-        return self._values(answers.x), answers.objective
+        objectives = np.repeat(self._base[None], len(matrix), axis=0)
+        objectives[:, self._columns] += matrix[:, self._cost]
+        answers = self.program.solve_all(objectives)
+        for lost in np.flatnonzero(np.isnan(answers.objective)).tolist()[:1]:
+            answer = answers[lost]
+            raise RuntimeError(f"hasten found no solution under costs {lost}: {answer.status} {answer.reason}".rstrip())
+        solutions = np.zeros((len(matrix), self.num_cost))  # in PyEPO's order
+        np.add.at(solutions.T, self._cost, answers.x[:, self._columns].T)
+        return solutions, answers.objective
 
     def copy(self) -> optHastenModel:
         """Returns a copy, with the same costs."""

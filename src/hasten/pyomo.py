@@ -58,11 +58,9 @@ class _Values(SolutionLoader):  # type: ignore[misc]
         self._pyomo_model, self._variables, self._x = model, variables, x
 
     def get_number_of_solutions(self) -> int:
-        """Returns whether there are values."""
         return int(self._x is not None)
 
     def get_vars(self, vars_to_load: Sequence[Any] | None = None) -> Mapping[Any, float]:
-        """Returns values by variable."""
         if self._x is None:
             raise NoSolutionError()
         found: Mapping[Any, float] = ComponentMap(
@@ -82,7 +80,6 @@ class _Values(SolutionLoader):  # type: ignore[misc]
         raise NoReducedCostsError()
 
     def load_import_suffixes(self) -> None:
-        """Clears suffixes for values that whole programs do not have."""
         self._collect_and_clear_import_suffixes()
 
 
@@ -167,7 +164,6 @@ class Hasten(SolverBase):  # type: ignore[misc]
         return results
 
     def _hand_over(self, model: Any, config: Any, why: str) -> Any:
-        """Lets Pyomo's own interface to HiGHS solve a model."""
         self.handed = handed_over(why)
         for stream in config.tee:
             stream.write(self.handed + "\n")
@@ -185,7 +181,6 @@ class _Legacy(LegacySolverWrapper, Hasten):  # type: ignore[misc]
     """The solver for `pyomo.environ.SolverFactory`, which starts from values with `warmstart=True`."""
 
     def warm_start_capable(self) -> bool:
-        """Returns that it takes a start."""
         return True
 
     def solve(self, model: Any, *args: Any, warmstart: bool = False, **options: Any) -> Any:

@@ -24,7 +24,6 @@ from hasten.model.schema import Schema
 from hasten.padded.kernels import spread
 from hasten.padded.layout import Layout
 from hasten.padded.search import Inference, Request
-from hasten.padded.sums import sum_up
 from hasten.paper.amortizer import Amortizer
 from hasten.paper.demo import running_example
 from hasten.programs.program import Program
@@ -112,12 +111,12 @@ def _pad(problem: Problem) -> None:
     structure, kinds = problem.structure, tuple(problem.structure.schema.factors)
     inference = Inference(Layout(structure), Certifier())
     shape = 1, structure.n_labels
-    placed = inference.layout.place([shape], {}, {}, kinds=kinds, flat=True)
+    placed = inference.layout.place([shape], {}, kinds=kinds, flat=True)
     tables = {name: np.zeros(kind.shape) for name, kind in structure.schema.factors.items()}
     for dtype in (np.float32, np.float64):
         (labels,) = inference.search(placed, [np.zeros(shape, dtype)], tables).labels
         inference.search(placed, [np.zeros(shape, dtype)], tables, [labels[0]], Request(margin=1.0))
-        sum_up(inference, placed, [np.zeros(shape, dtype)], tables, [labels[0]])
+        inference.sums(placed, [np.zeros(shape, dtype)], tables, [labels[0]])
         spread(labels, np.ones((1, 1)), structure.graph.first[: structure.n_variables], np.zeros(shape, dtype))
     inference.tuples(placed, [labels], np.ones((1, 1)))
 
@@ -230,7 +229,7 @@ def _recall(problem: Problem) -> None:
 
 
 def _adopt() -> None:
-    """Packs items twice: the second time it is known that branching is all there is to do."""
+    """Packs items twice: the second time it is known that branching is all there is to do; and takes a path."""
     build, n = Builder(), 7
     for item in range(n):
         build.column(f"x{item}", 0.0, 2.0, whole=True, cost=-1.0)
@@ -240,6 +239,11 @@ def _adopt() -> None:
         program.solve(solver="brute")
     program.solve_all([program.statement.objective], solver="brute")
     Requirements(["a label"]).nearest([1.0])
+    path = Builder()
+    path.column("x", 0.0, 1.0, whole=True)
+    for weight in (1.0, -1.0):
+        path.row([0], [weight], weight, weight)
+    Program(path.statement()).solve()
 
 
 def _guess() -> None:

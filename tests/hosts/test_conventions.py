@@ -270,11 +270,12 @@ class TestPyEpo:
             assert model.solve()[1] == pytest.approx(values[0], rel=1e-5)
             assert model.rebuild().num_cost == model.copy().num_cost == model.num_cost
 
-    def test_a_continuous_model_is_handed_to_its_own_solver(self) -> None:
+    def test_a_shortest_path_is_a_network_and_what_generates_rows_is_refused(self) -> None:
         pytest.importorskip("pyepo")
         from pyepo.model.grb import shortestPathModel, tspDFJModel
 
         model = hasten.pyepo.optHastenModel(shortestPathModel((3, 3)))
+        assert model.handed == ""
         model.setObj(np.ones(model.num_cost))
         assert model.solve()[1] == pytest.approx(4.0)
         assert model.solve_batch(np.ones((2, model.num_cost)))[1] == pytest.approx([4.0, 4.0])

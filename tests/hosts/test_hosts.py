@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 
 import hasten
 from hasten.errors import MissingExtra, SolverError
-from hasten.hosts import asking
 from hasten.hosts.asking import Asking, Outcome, missing, outcome, relative_gap
+from hasten.programs import solving
 from hasten.programs.answer import UNBOUNDED
 from hasten.programs.statement import Builder, Statement
+from hasten.support.cache import Cache
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # hosts warn about their own futures
 Asked = Callable[[Statement], tuple[bool, float]]  # whether it is optimal, and its objective; nan if it is infeasible
@@ -131,9 +132,9 @@ def stated(n: int = 6, maximize: bool = False, name: str = "x") -> Statement:
 
 def test_the_same_rows_are_adopted_once(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Statement] = []
-    monkeypatch.setattr(asking, "_KNOWN", asking.Cache(10**6))
-    real = asking.Program
-    monkeypatch.setattr(asking, "Program", lambda statement: (made.append(statement), real(statement))[1])
+    monkeypatch.setattr(solving, "KNOWN", Cache[bytes, solving.Solving](10**6))
+    real = solving.recognise
+    monkeypatch.setattr(solving, "recognise", lambda statement: (made.append(statement), real(statement))[1])
     first, other = stated(), replace(stated(), objective=np.arange(6.0), constant=2.0)
     assert Asking().one(first).objective == 1 + 1 + 2
     assert Asking().one(other).objective == 0 + 1 + 2 + 2

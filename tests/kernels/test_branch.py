@@ -21,8 +21,8 @@ from hasten.model.problem import Problem
 from hasten.model.schema import Schema
 from hasten.model.solution import Source, Status
 from hasten.model.structure import Structure
-from hasten.proof import terms
-from hasten.proof.branch import split
+from hasten.proof import outcome as terms
+from hasten.proof.branch import dive as split
 from hasten.proof.branch.space import MOST_NUMBERS, Space, n_levels
 from hasten.proof.certifier import Certifier
 from hasten.proof.sweep import dual

@@ -20,7 +20,8 @@ from hasten.model.problem import Problem
 from hasten.model.schema import Schema
 from hasten.model.solution import Solutions, Status
 from hasten.model.structure import Structure
-from hasten.proof import repair, terms
+from hasten.proof import look as repair
+from hasten.proof import outcome as terms
 from hasten.proof.certifier import Certifier
 from hasten.proof.report import Step
 from hasten.solvers import make_solver

@@ -20,7 +20,7 @@ from hasten.kernels.layout import Graph, Instance
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
 from hasten.model.solution import Status
-from hasten.proof import terms
+from hasten.proof import outcome as terms
 from hasten.proof.branch import tighten as tightening
 from hasten.proof.branch.dive import FINISHED, LIMIT
 from hasten.proof.certifier import Certifier
@@ -75,7 +75,7 @@ def tight_for(graph: Graph, n_levels: int | None = None) -> tightening.Tight:
     n, n_labels, n_rows = len(graph.order), int(graph.first[-1]), len(graph.row_low)
     kept = np.zeros((n + 1 if n_levels is None else n_levels) * (n_labels + n_rows))
     sizes = (zeros(n), zeros(n_rows), zeros(n))
-    return tightening.Tight(np.zeros(n_labels), np.zeros(n_rows), *sizes, kept, zeros(n + 1), zeros(n + 1))
+    return tightening.Tight(np.zeros(n_labels), np.zeros(n_rows), *sizes, zeros(n + 1), zeros(n + 1), kept)
 
 
 class StopAfter:

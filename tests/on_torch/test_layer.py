@@ -263,3 +263,22 @@ def test_tensors_of_a_gpu_are_answered_there(dtype: object) -> None:
     assert answer.cost.is_cuda
     assert torch.equal(answer.cost.cpu(), here.cost)
     assert all(torch.equal(answer.labels[name].cpu(), here.labels[name]) for name in scores)
+
+
+@pytest.mark.parametrize(
+    ("run", "message"),
+    [
+        (lambda layer, s, g: layer.decode(s.numpy()), "Give a tensor, or a dict with one for each field"),
+        (lambda layer, s, g: layer.decode(s.long()), "Give scores as tensors of floats; got one of torch.int64"),
+        (lambda layer, s, g: layer.decode(s, lengths=[2, 1], mask=torch.ones(2, 3)), "Got lengths and a mask of n"),
+        (lambda layer, s, g: ht.StructuredHinge(layer)(s, g.float()), "Give gold as tensors of label numbers"),
+        (
+            lambda layer, s, g: ht.StructuredHinge(layer)(s, g[:1]),
+            r"Gold has shape \(1, 3\); these scores need \(2, 3\)",
+        ),
+        (lambda layer, s, g: ht.StructuredHinge(layer)(s, None), "A loss needs gold"),
+    ],
+)
+def test_wrong_tensors_are_named(run: object, message: str) -> None:
+    with pytest.raises(ProblemError, match=message):
+        run(layer_of("tagger"), torch.zeros(2, 3, 3), torch.full((2, 3), 2))

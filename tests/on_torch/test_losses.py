@@ -81,9 +81,10 @@ def test_the_gradient_of_fenchel_young_is_the_mean_of_perturbed_answers_less_gol
     loss = ht.FenchelYoung(layer, samples=5, sigma=1.0, seed=3, reduction="sum")
     loss(scores, gold, lengths=torch.tensor(LENGTHS)).backward()
     seed, asked = torch.tensor(3), ht.operators.Asked(5.0, 1.0)
-    *_, (labels,) = layer.search(scores.detach(), layer.where(torch.tensor(LENGTHS)), seed=seed, asked=asked)
+    call = layer.call("loss", scores.detach(), gold=gold, asked=asked, seed=seed, lengths=torch.tensor(LENGTHS))
+    _, labels = ht.operators.ask(call)
     expected = torch.zeros_like(scores)
-    for row in labels:
+    for row in labels[:-1]:
         for b, n in enumerate(LENGTHS):
             expected[b, range(n), row[b, :n]] += 1 / 5
     for b, n in enumerate(LENGTHS):

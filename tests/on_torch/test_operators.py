@@ -15,7 +15,7 @@ from torch.utils.checkpoint import checkpoint
 
 import hasten.torch as ht
 from hasten.errors import ProblemError
-from hasten.torch.operators import Asked, sample, search, spread
+from hasten.torch.operators import Asked, Call, operator
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of PyTorch's own
 LENGTHS = torch.tensor([3, 1, 2])
@@ -32,21 +32,24 @@ def pairs(**settings: object) -> tuple:
 
 def test_pytorch_checks_the_operators() -> None:
     layer, scores, gold = pairs(tables=["args"])
-    own = [each.requires_grad_() for each in scores.values()]
-    table = torch.randn(3, 2, 3, requires_grad=True)
-    where, known = layer.where(LENGTHS), list(gold.values())
-    torch.library.opcheck(search, (layer.name, own, [], "", [], [], None, list(Asked())))
-    torch.library.opcheck(search, (layer.name, own, [table], "args", where, known, None, list(Asked(margin=1.0))))
-    asked = list(Asked(2.0, 0.5, 1.0))
-    torch.library.opcheck(search, (layer.name, own, [], "", where, known, torch.tensor(3), asked))
-    labels = [each[None] for each in known]
-    about = where, [3, 2], False, torch.float64
-    torch.library.opcheck(spread, (layer.name, labels, torch.rand(1, 3), "args", *about))
-    torch.library.opcheck(sample, (layer.name, own, [], "", where, torch.tensor(3), asked))
+    own = {name: each.requires_grad_() for name, each in scores.items()}
+    table = {"args": torch.randn(3, 2, 3, requires_grad=True)}
+    noise = {"asked": Asked(2.0, 0.5, 1.0), "seed": torch.tensor(3), "lengths": LENGTHS}
+    plain = {name: each.detach() for name, each in scores.items()}
+    slope = layer.call("spread", plain, {"args": table["args"].detach()}, lengths=LENGTHS)
+    labels = [torch.stack([each, each.flip(0)]) for each in gold.values()]
     flat = ht.Layer(scenes.tagger()[1](3))
-    torch.library.opcheck(
-        search, (flat.name, [torch.randn(2, 9, requires_grad=True)], [], "", [], [], None, [0, 0, 0, 1])
-    )
+    for call in (
+        layer.call("decode", plain, lengths=LENGTHS),
+        layer.call("loss", own, gold=gold, lengths=LENGTHS),
+        layer.call("loss", own, table, gold, asked=Asked(margin=1.0), lengths=LENGTHS),
+        layer.call("loss", own, gold=gold, **noise),
+        layer.call("sample", own, **noise),
+        slope._replace(kept=labels, last=[torch.rand(3)]),
+        flat.call("loss", torch.randn(2, 9, requires_grad=True), gold=torch.full((2, 3), -100)),
+    ):
+        told = call.told
+        torch.library.opcheck(operator, (*told[:3], call.tensors, *told[3:]))
 
 
 @pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
@@ -94,6 +97,32 @@ def test_mapped_calls_are_more_examples() -> None:
         theirs.backward()
         assert theirs == mine[b]
         assert all(torch.equal(ours.grad[b], each.grad) for ours, each in zip(own, other, strict=True))
+
+
+@pytest.mark.parametrize("loss", [ht.StructuredHinge, ht.NegativeLogLikelihood])
+def test_gradients_can_be_mapped(loss: type) -> None:
+    layer, scores, gold = pairs()
+    each = loss(layer)
+
+    def of_one(entity: object, relation: object, g: object, n: object) -> object:
+        return each({"entity": entity, "relation": relation}, g, lengths=n[None])
+
+    mine = torch.func.vmap(torch.func.grad(of_one, argnums=(0, 1)))(*scores.values(), gold, LENGTHS)
+    own = [each.clone().requires_grad_() for each in scores.values()]
+    total = loss(layer, reduction="sum")(dict(zip(scores, own, strict=True)), gold, lengths=LENGTHS)
+    for ours, theirs in zip(mine, torch.autograd.grad(total, own), strict=True):
+        assert torch.allclose(ours, theirs)
+
+
+def test_scores_may_be_changed_after_a_loss() -> None:
+    layer, scores, gold = pairs()
+    own = {name: each.clone().requires_grad_() for name, each in scores.items()}
+    twice = {name: 2 * each for name, each in own.items()}
+    loss = ht.StructuredHinge(layer, reduction="sum")(twice, gold, lengths=LENGTHS)
+    for each in twice.values():
+        each.zero_()
+    loss.backward()
+    assert any(each.grad.any() for each in own.values())
 
 
 def test_mapped_tables_are_answered_one_by_one() -> None:
@@ -152,13 +181,13 @@ def test_an_exported_program_holds_the_layer_by_name() -> None:
     x, lengths = torch.randn(4, 6, 5), torch.tensor([6, 2, 0, 5])
     dynamic = {"x": {0: torch.export.Dim("batch")}, "lengths": {0: torch.export.Dim("batch")}}
     program = torch.export.export(model, (x, lengths), dynamic_shapes=dynamic)
-    assert "hasten.search" in str(program.graph)
+    assert "hasten.call" in str(program.graph)
     for n in (4, 3):
         ours, theirs = model(x[:n], lengths[:n]), program.module()(x[:n], lengths[:n])
         assert torch.equal(ours.labels["tag"], theirs.labels["tag"])
         assert torch.equal(ours.cost, theirs.cost)
     with pytest.raises(ProblemError, match="There is no layer named 'another' in this process"):
-        search("another", [x], [], "", [], [], None, list(Asked()))
+        operator(*Call("decode", "another", "", Asked(), [x]).told[:3], [x], [1, 0, 0, 0, 0, 0], list(Asked()))
 
 
 def test_nothing_of_the_core_imports_torch() -> None:

@@ -17,8 +17,8 @@ import hasten.torch as ht
 from hasten.errors import NoAnswerError, ProblemError, TooWide
 from hasten.sums import marginals, min_marginals
 from hasten.torch.executor import Executor
-from hasten.torch.operators import as_arrays, engine_of, place
-from hasten.torch.sums import log_partition, on_device, shares
+from hasten.torch.operators import Asked, ask, engine_of, operator
+from hasten.torch.sums import on_device
 
 
 def tagger(n_labels: int, table: np.ndarray | None = None, few: bool = False, **settings: object) -> ht.Layer:
@@ -143,25 +143,27 @@ def test_what_stays_on_the_device_is_what_goes_to_the_cpu(flat: bool) -> None:
     gold = torch.randint(1, 4, (6, 5), generator=torch.Generator().manual_seed(0))
     gold[:, 2] = -100
     table = torch.randn(4, 4, dtype=torch.float64, requires_grad=True)
-    told = layer.told(given, gold, [], {"follow": table})
-    engine = engine_of(told.layer)
-    placed = place(engine, told.shapes, as_arrays(told.where), told.kinds, told.flat)
-    here, there = log_partition(*told, True)[0], on_device(engine, placed, told)
+    call = layer.call("sums", given, {"follow": table}, gold, asked=Asked(sharing=1.0))
+    engine = engine_of(call.layer)
+    here, there = ask(call)[0], on_device(engine, call.placed(engine, []), call)
     assert torch.allclose(here, there)
-    for one, other in zip(
-        *(torch.autograd.grad(z[0].sum() - z[1].sum(), [scores, table]) for z in (here, there)), strict=True
-    ):
+    slopes = [torch.autograd.grad(value.sum(), [scores, table], retain_graph=True) for value in (here, there)]
+    for one, other in zip(*slopes, strict=True):
         assert torch.allclose(one, other, atol=1e-9)
 
 
 def test_operators_keep_the_rules_of_pytorch() -> None:
     layer = tagger(3)
     scores = scores_of(3).requires_grad_()
-    told = layer.told(scores, torch.ones(6, 7, dtype=torch.int64), layer.where(LENGTHS), None)
-    torch.library.opcheck(log_partition, (*told, True))
-    torch.library.opcheck(log_partition, (*told, False))
-    known = told._replace(scores=[scores.detach()], tables=[torch.zeros(3, 3)])
-    torch.library.opcheck(shares, (*known[:7], [], torch.ones(2, 6, dtype=torch.float64)))
+    given, gold = {"lengths": LENGTHS, "asked": Asked(sharing=1.0)}, torch.ones(6, 7, dtype=torch.int64)
+    slope = layer.call("shares", scores.detach(), {"follow": torch.zeros(3, 3)}, gold, **given)
+    for call in (
+        layer.call("sums", scores, gold=gold, **given),
+        layer.call("sums", scores, gold=gold, lengths=LENGTHS),
+        slope._replace(last=[torch.ones(6, dtype=torch.float64)]),
+    ):
+        told = call.told
+        torch.library.opcheck(operator, (*told[:3], call.tensors, *told[3:]))
 
 
 def test_a_compiled_step_has_the_same_gradient() -> None:

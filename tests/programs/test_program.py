@@ -19,9 +19,10 @@ from typer.testing import CliRunner
 
 import hasten
 from hasten.cli import app
-from hasten.programs.native import Said
+from hasten.programs.native import NativeGurobi, NativeHighs, Said
 from hasten.programs.program import Program
 from hasten.programs.statement import Builder, Statement
+from hasten.proof.outcome import OPEN, PROVED
 from hasten.search.reduced import ReducedSearch
 from hasten.speedup.effort import Effort
 
@@ -85,12 +86,13 @@ def test_all_at_once_is_one_by_one(program: Program, objectives: np.ndarray, sol
 
 
 def test_where_nothing_is_proved_the_solver_is_asked_about_the_program_as_it_is(
-    monkeypatch: pytest.MonkeyPatch, objectives: np.ndarray
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(Effort, "proves", lambda self: False)
-    clashing = [-1.0, 0.0, 0.0] * 4 + 0.01 * objectives  # looking leaves these open
-    for solver in ("highs", "gurobi", "brute"):
-        program = Program(slots(4))
+    rng = np.random.default_rng(0)
+    for n, solver in enumerate(("highs", "gurobi", "brute")):
+        program = Program(slots(4 + n))
+        clashing = [-1.0, 0.0, 0.0] * (4 + n) + 0.01 * rng.normal(size=(12, 12 + 3 * n))  # looking leaves these open
         answers = program.solve_all(clashing, solver=solver)
         assert answers.objective == pytest.approx([best(program.statement, c) for c in clashing])
         assert not answers.proved.any()
@@ -110,13 +112,13 @@ def test_what_a_first_look_proves_is_best_and_what_it_leaves_costs_what_a_batch_
             cost = batch.cost.copy()
             cost[: batch.structures[0].graph.first[1]] -= sign * statement.constant
             assert seen.cost == pytest.approx(cost)
-            if seen.proved:
+            if seen.outcome == PROVED:
                 n_proved += 1
                 random_programs.check(statement, seen.x)
                 value = sign * best(statement, c)
                 assert sign * statement.value(seen.x, c) == pytest.approx(value)
                 assert seen.bound + sign * statement.constant == pytest.approx(value)
-            elif seen.looked:
+            elif seen.outcome == OPEN:
                 assert seen.bound + sign * statement.constant <= sign * best(statement, c) + 1e-9
     assert n_proved > 20
 
@@ -129,7 +131,7 @@ def test_a_program_is_copied_with_what_it_looks_by(objectives: np.ndarray) -> No
     gc.collect()
     for c, value in zip(objectives, answers, strict=True):
         seen = copied.look(c, 1.0)
-        assert not seen.proved or seen.x @ c + 2.5 == pytest.approx(value)
+        assert seen.outcome != PROVED or seen.x @ c + 2.5 == pytest.approx(value)
 
 
 def test_a_huge_constant_does_not_blur_a_proof() -> None:
@@ -186,13 +188,12 @@ def test_a_solver_that_is_asked_alone_has_all_the_time_that_there_is(monkeypatch
     monkeypatch.setattr(Effort, "proves", lambda self: False)
     monkeypatch.setattr(Effort, "patience", 0.01)
     program, asked = Program(slots(4)), []
-    native = program._solving.native("highs")
 
-    def late(cost: np.ndarray, seconds: float, *more: object) -> Said:
+    def late(self: NativeHighs, cost: np.ndarray, seconds: float, *more: object) -> Said:
         asked.append(seconds)
         return Said(hasten.Status.NO_TIME)
 
-    monkeypatch.setattr(native, "solve", late)
+    monkeypatch.setattr(NativeHighs, "solve", late)
     clashing = [-1.0, 0.0, 0.0] * 4 + 0.01 * np.random.default_rng(0).normal(size=12)
     assert program.solve(objective=clashing, time_limit=5.0).status is hasten.Status.NO_TIME
     assert len(asked) == 1
@@ -306,19 +307,18 @@ def test_ctrl_c_gets_through_a_solver_that_is_given_the_program() -> None:
 
 def test_a_look_at_the_solver_costs_few_of_many_problems(monkeypatch: pytest.MonkeyPatch) -> None:
     program, asked, now = Program(slots(4)), [], [0.0]
-    native = program._solving.native("highs")
-    solve, certify = native.solve, hasten.Certifier.__call__
+    solve, certify = NativeHighs.solve, hasten.Certifier.__call__
 
-    def counted(cost: np.ndarray, seconds: float, *more: object) -> object:
+    def counted(self: NativeHighs, cost: np.ndarray, seconds: float, *more: object) -> object:
         now[0] += 0.02
         asked.append(cost)
-        return solve(cost, 9.0)
+        return solve(self, cost, 9.0)
 
     def timed(self: hasten.Certifier, problems: hasten.Batch | hasten.Problem, *args: object, **more: object) -> object:
         now[0] += 0.004 * (1 if isinstance(problems, hasten.Problem) else len(problems))
         return certify(self, problems, *args, **more)
 
-    monkeypatch.setattr(native, "solve", counted)
+    monkeypatch.setattr(NativeHighs, "solve", counted)
     monkeypatch.setattr(hasten.Certifier, "__call__", timed)
     monkeypatch.setattr("hasten.programs.solving.clock_for", lambda solver: lambda: now[0])
     answers = program.solve_all(np.random.default_rng(0).normal(size=(3000, 12)))
@@ -329,12 +329,11 @@ def test_a_look_at_the_solver_costs_few_of_many_problems(monkeypatch: pytest.Mon
 
 def test_a_solver_that_refuses_a_program_is_not_asked_where_proofs_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
     program = Program(slots(4))
-    native = program._solving.native("gurobi")
 
-    def refuse(cost: np.ndarray, seconds: float, *more: object) -> object:
+    def refuse(self: NativeGurobi, cost: np.ndarray, seconds: float, *more: object) -> object:
         raise hasten.SolverError("Gurobi is too small for this.")
 
-    monkeypatch.setattr(native, "solve", refuse)
+    monkeypatch.setattr(NativeGurobi, "solve", refuse)
     program._solving.way("gurobi").effort.compared = True  # as if a proof had failed before
     for c in np.random.default_rng(0).normal(size=(9, 12)):
         assert program.solve(objective=c, solver="gurobi").proved
@@ -408,7 +407,7 @@ def test_what_a_first_look_leaves_open_is_proved_at_once_from_the_second_time_on
     for c in rng.normal(-1.0, 0.5, size=(30, 7)):
         seen, way = program._solving.costs.look(c, 1.0), program._solving.way("highs")
         settled = program._solving.prove_at_once(way, seen)
-        n_settled += settled.proved and not seen.proved
+        n_settled += settled.outcome == PROVED != seen.outcome
         answer = program.solve(objective=c)
         random_programs.check(program.statement, answer.x)
         assert answer.proved

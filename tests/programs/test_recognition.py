@@ -154,9 +154,9 @@ def test_a_continuous_column_between_whole_ones_is_whole() -> None:
     assert not implied_whole(build.statement()).any()
 
 
-def test_shares_of_a_facility_are_whole_where_nothing_limits_their_sum() -> None:
+def test_shares_of_a_facility_are_whole_where_their_limits_make_a_network() -> None:
     rng = np.random.default_rng(0)
-    for limited in (False, True):
+    for n_limits in range(3):
         build = Builder()
         opened = [build.column(f"open[{j}]", 0, 1, True, 1.0) for j in range(3)]
         serve = [
@@ -166,10 +166,10 @@ def test_shares_of_a_facility_are_whole_where_nothing_limits_their_sum() -> None
             build.row(serve[i], [1.0] * 3, 1, 1)
             for j in range(3):
                 build.row([serve[i][j], opened[j]], [1.0, -1.0], -math.inf, 0)
-        if limited:
-            build.row([row[0] for row in serve], [1.0] * 4, -math.inf, 2)
+        for k in range(n_limits):  # the second one has columns in common with the first
+            build.row([row[0] for row in serve[k:]], [1.0] * (4 - k), -math.inf, 2)
         program = Program(build.statement())
-        assert implied_whole(program.statement).sum() == (0 if limited else 12)
+        assert implied_whole(program.statement).sum() == (0 if n_limits > 1 else 12)
         mixed = NativeHighs(program.statement).solve(program.statement.objective, math.inf)
         assert program.solve().objective == pytest.approx(program.statement.value(mixed.x))
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 import hasten
 from hasten.errors import ProgramError
+from hasten.model.formulas import read_formula
 from hasten.programs import diagrams, requirements
-from hasten.programs.formulas import read_formula
 from hasten.programs.requirements import Requirements
 
 LABELS = ["a", "b", "c", "d", "e", "f"]
@@ -248,3 +248,36 @@ def test_a_file_of_soft_clauses_costs_what_it_breaks(tmp_path_factory: pytest.Te
         for point in product((0, 1), repeat=6)
     )
     assert hasten.read(path).solve().objective == pytest.approx(best)
+
+
+@settings(max_examples=60, deadline=None)
+@given(formulas())
+def test_a_clause_of_a_schema_allows_what_its_formula_says(formula: str) -> None:
+    schema = hasten.Schema()
+    kinds = {label: schema.variable(label, ["no", "yes"]) for label in LABELS}
+    table = schema.clause(formula, **kinds).table
+    for point in product((False, True), repeat=len(LABELS)):
+        values = dict(zip(LABELS, point, strict=True))
+        cost = 0.0 if table is None else table[tuple(map(int, point))]  # a formula that always holds says nothing
+        assert cost == (0.0 if truth(formula, values) else np.inf)
+
+
+def test_a_clause_of_a_schema_names_roles_and_labels() -> None:
+    schema = hasten.Schema()
+    car, pose = schema.variable("car", ["no", "yes"]), schema.variable("pose", ["up", "down", "far left"])
+    clause = schema.clause("(car and not 'at=far left') -> at=up", car=car, at=pose)
+    assert clause.table.tolist() == [[0.0, 0.0, 0.0], [0.0, math.inf, 0.0]]
+    shape = schema.structure()
+    v, w = shape.add(car), shape.add(pose)
+    shape.connect(clause, car=v, at=w)
+    answer = hasten.Certifier()(shape.problem([[1.0, 0.0], [2.0, 0.0, 1.5]]))
+    assert answer.names == ["no", "down"]
+    assert answer.cost == 1.0
+    other = hasten.Schema()
+    car, pose = other.variable("car", ["no", "yes"]), other.variable("pose", ["up", "down", "far left"])
+    for formula, why in (("pose", "no label 'pose'"), ("car=maybe", "car=no, car=yes"), ("car and", "before the end")):
+        with pytest.raises(hasten.errors.SchemaError, match=why):
+            other.clause(formula, car=car, pose=pose)
+    assert not other.factors
+    with pytest.raises(hasten.errors.SchemaError, match="variable kind"):
+        other.clause("car", car="car")

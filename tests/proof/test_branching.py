@@ -10,7 +10,7 @@ from hasten.model.schema import Schema
 from hasten.model.solution import Status
 from hasten.model.structure import Structure
 from hasten.proof.branch import BRANCHING, BranchPlan
-from hasten.proof.branch.split import Effort
+from hasten.proof.branch.dive import Effort
 from hasten.proof.certifier import Certifier
 from hasten.proof.plan import plan_for
 from hasten.solvers import make_solver

@@ -21,8 +21,8 @@ from hasten.model.solution import Status
 from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier
 from hasten.proof.elimination import kernels
+from hasten.proof.elimination.kernels import Reduction
 from hasten.proof.elimination.plan import reduce
-from hasten.proof.elimination.reduction import Reduction
 from hasten.support.clock import UNWATCHED
 
 eliminate, restore = opened(kernels.eliminate), opened(kernels.restore)

@@ -17,7 +17,7 @@ from hasten.kernels.layout import Instance
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
 from hasten.model.structure import Structure
-from hasten.proof import terms
+from hasten.proof import outcome as terms
 from hasten.proof.certifier import Certifier
 from hasten.proof.report import STEPS, Step
 

@@ -26,8 +26,7 @@ from hasten.search.constrained import ConstrainedSearch
 from hasten.search.reduced import ReducedSearch
 from hasten.search.searcher import Searcher
 from hasten.search.theta import FORCED
-from hasten.trace.events import SearchStep, Trace
-from hasten.trace.text import candidates_to_show, steps_to_show
+from hasten.trace.events import Trace
 
 
 def lazily(problem: Problem) -> Problem:
@@ -41,7 +40,7 @@ def lazily(problem: Problem) -> Problem:
     return lazy
 
 
-def check_steps(trace: Trace[SearchStep], reference: tuple[int, ...]) -> None:
+def check_steps(trace: Trace, reference: tuple[int, ...]) -> None:
     """What holds of every trace."""
     lost = False
     for t, step in enumerate(trace.steps):
@@ -187,11 +186,11 @@ def test_large_searches_are_shown_in_part_with_what_matters() -> None:
     problem = shape.problem(np.random.default_rng(0).normal(size=shape.n_labels))
     trace = BeamSearch(16).trace(problem, hasten.Certifier()(problem))
     assert trace.lost is not None
-    shown = steps_to_show(trace, 10)
+    shown = trace.shown(10)
     assert len(shown) == 10
     assert {0, len(trace.steps) - 1, trace.lost.step} <= set(shown)
     step = trace.steps[trace.lost.step]
-    some = candidates_to_show(step, 6)
+    some = step.shown(6)
     assert len(some) == 6
     assert any(each.good for each in some)
     assert any(each.kept for each in some)

@@ -145,6 +145,20 @@ def test_rules_are_counted(n: int) -> None:
     assert (drawn == 1).any(axis=1).all()
 
 
+def test_sums_at_the_edge_of_a_limit_are_told_apart_or_refused() -> None:
+    schema = hasten.Schema()
+    kind = schema.variable("kind", ["a", "b", "c"])
+    shape = schema.structure([kind] * 4)  # 0.3 - 0.1 - 0.1 + 0.1 is below 0.2, and 0.1 + 0.1 - 0.1 + 0.1 is above
+    weights = {"a": 0.1, "b": -0.1, "c": 0.3}
+    cells = [(v, label, weight) for v in range(4) for label, weight in weights.items()]
+    shape.rule("edge", cells, at_least=0.199999, at_most=0.199999)
+    problem = shape.problem(np.zeros(12))
+    valid = sum(problem.check(list(labels)).valid for labels in product(range(3), repeat=4))
+    assert valid > 0
+    with pytest.raises(TooWide, match="edge"):
+        log_partition(problem)
+
+
 def test_prices_of_soft_rules_count_once_for_each_labelling() -> None:
     rng = np.random.default_rng(1)
     for per_unit, low, high in product((False, True), (None, 1.0), (None, 2.0)):

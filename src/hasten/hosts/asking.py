@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -21,14 +21,10 @@ from hasten.programs.answer import UNBOUNDED, Answer, Answers
 from hasten.programs.program import Program
 from hasten.programs.statement import Statement
 from hasten.support.arrays import FloatArray
-from hasten.support.cache import Cache
 from hasten.support.checks import check_limit
 from hasten.support.words import count
 
-MAX_TERMS = 5_000_000  # of the rows of all programs that are kept
 HANDED_GAP = 1e-4  # HiGHS' own, for programs that only it can answer
-Result = TypeVar("Result")
-_KNOWN = Cache[bytes, Program](MAX_TERMS)
 
 
 class Outcome(Enum):
@@ -68,52 +64,37 @@ class Asking:
 
     def one(self, statement: Statement) -> Answer:
         """Answers a program under its own objective."""
-
-        def ask(program: Program) -> Answer:
-            gap = self.gap if self.gap is not None else HANDED_GAP if program.only_solver else 0.0
-            return program.solve(time_limit=self.time_limit, gap=gap, start=self.start)
-
-        return self._with(statement, ask)
+        began, program = time.perf_counter(), Program(statement)
+        gap = self.gap if self.gap is not None else HANDED_GAP if program.only_solver else 0.0
+        answer = program.solve(time_limit=self.time_limit, gap=gap, start=self.start)
+        self._tell(program, in_words(answer), began)
+        return answer
 
     def all(self, statement: Statement, objectives: FloatArray) -> Answers:
         """Answers a program under the objectives in the rows of a matrix."""
-        return self._with(statement, lambda program: program.solve_all(objectives, time_limit=self.time_limit))
+        began, program = time.perf_counter(), Program(statement)
+        answers = program.solve_all(objectives, time_limit=self.time_limit)
+        proved, optimal = int(answers.proved.sum()), int(answers.optimal.sum())
+        self._tell(program, f"{proved:,} of {len(answers):,} objectives proved, {optimal:,} optimal.", began)
+        return answers
 
-    def _with(self, statement: Statement, ask: Callable[[Program], Result]) -> Result:
-        """Asks about a program, which nobody else uses meanwhile."""
-        began, key = time.perf_counter(), statement.digest()
-        program = _KNOWN.pop(key)
-        known = program is not None
-        if program is None:
-            program = Program(statement)
-        else:
-            program.restate(statement)
-        answer = ask(program)
-        _KNOWN.put(key, program, max(1, len(statement.row_column) + statement.n_columns))
-        if self.say is not None:
-            self._tell(self.say, program, known, answer, time.perf_counter() - began)
-        return answer
-
-    def _tell(self, say: Callable[[str], object], program: Program, known: bool, answer: Any, seconds: float) -> None:
+    def _tell(self, program: Program, result: str, began: float) -> None:
         """Prints what was recognised and found."""
-        statement = program.statement
+        if self.say is None:
+            return
+        statement, solving = program.statement, program._solving
         head = f"hasten: {count(statement.n_columns, 'variable')}, {count(statement.n_rows, 'row')}"
+        known = ", known already" if solving.statement is not statement else ""
         if program.only_solver:
-            say(f"{head}. {program.only_solver} It is handed to HiGHS.")
+            self.say(f"{head}. {program.only_solver} It is handed to HiGHS.")
+        elif solving.network is not None:
+            self.say(f"{head}; recognised a network{known}.")
         else:
-            found = program.recognised
-            parts = [
-                (found.space.n_variables, "variable"),
-                (len(found.tables.table), "table"),
-                (found.rules.n_rows, "rule"),
-            ]
-            recognised = ", ".join(count(n, what) for n, what in parts)
-            say(f"{head}; recognised {recognised}{', known already' if known else ''}.")
-        if isinstance(answer, Answer):
-            say(f"{in_words(answer)} {seconds:.3g} s.")
-        else:
-            proved, optimal = int(answer.proved.sum()), int(answer.optimal.sum())
-            say(f"{proved:,} of {len(answer):,} objectives proved, {optimal:,} optimal. {seconds:.3g} s.")
+            found = solving.found
+            n_parts = (found.space.n_variables, len(found.tables.table), found.rules.n_rows)
+            parts = ", ".join(count(n, what) for n, what in zip(n_parts, ("variable", "table", "rule"), strict=True))
+            self.say(f"{head}; recognised {parts}{known}.")
+        self.say(f"{result} {time.perf_counter() - began:.3g} s.")
 
 
 def outcome(answer: Answer) -> Outcome:

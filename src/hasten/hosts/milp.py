@@ -10,7 +10,6 @@ import numpy as np
 from hasten.errors import ProgramError
 from hasten.hosts.asking import Asking, Outcome, handed_over, in_words, missing, outcome, refuse_options, relative_gap
 from hasten.programs.adopting.matrices import state_arrays
-from hasten.programs.answer import Answer, Answers
 from hasten.support.arrays import FloatArray, floats
 
 OPTIONS = ("disp", "time_limit", "mip_rel_gap", "presolve", "node_limit")
@@ -46,25 +45,49 @@ def milp(
         from scipy import optimize
     except ImportError as error:
         raise missing("scipy", error) from None
-    given = dict(options or {})
+    given, cost = dict(options or {}), _numbers(c)
     refuse_options(list(given), OPTIONS, "milp")
-    rows, cost = (given, integrality, bounds, constraints), _numbers(c)
+    rows = {"integrality": integrality, "bounds": bounds, "constraints": constraints}
     many = cost if cost is not None and cost.ndim == 2 else None
+    first = c if many is None else many[0] if len(many) else np.zeros(many.shape[1])
     why = _not_ours(given, integrality)
-    if not why:
-        first = c if many is None else many[0] if len(many) else np.zeros(many.shape[1])
-        try:
-            statement = state_arrays(first, integrality=integrality, bounds=bounds, constraints=constraints)
-        except ProgramError as error:
-            why = str(error).rstrip(".")
-    if why and many is not None:
-        return _gathered(optimize, [_hand_over(optimize, each, rows, why) for each in many], many.shape[1])
-    if why:
-        return _hand_over(optimize, c, rows, why)
-    asking = Asking(given.get("time_limit"), given.get("mip_rel_gap"), None, print if given.get("disp") else None)
-    if many is not None:
-        return _results(optimize, asking.all(statement, many))
-    return _result(optimize, asking.one(statement))
+    try:
+        statement = None if why else state_arrays(first, **rows)
+    except ProgramError as error:
+        statement, why = None, str(error).rstrip(".")
+    if statement is None:  # SciPy answers
+        results = [optimize.milp(each, **rows, options=given) for each in ([c] if many is None else many)]
+        for each in results:
+            each.message = f"{each.message} {handed_over(why)}"
+        if many is None:
+            return results[0]
+        names = ("fun", "mip_dual_bound", "mip_gap")
+        found = {name: np.array([np.nan if each[name] is None else each[name] for each in results]) for name in names}
+        x = [np.full(many.shape[1], np.nan) if each.x is None else each.x for each in results]
+        found["x"] = np.array(x).reshape(many.shape)
+        status, message = [each.status for each in results], [each.message for each in results]
+    else:
+        asking = Asking(given.get("time_limit"), given.get("mip_rel_gap"), None, print if given.get("disp") else None)
+        if many is None:
+            answer = asking.one(statement)
+            code, there = _CODES[outcome(answer)], answer.values_found is not None
+            return optimize.OptimizeResult(
+                status=code,
+                message=in_words(answer),
+                success=code == 0,
+                x=answer.values_found,
+                fun=answer.objective if there else None,
+                mip_node_count=None,
+                mip_dual_bound=answer.bound if there else None,
+                mip_gap=float(relative_gap(answer)) if there else None,
+            )
+        answers = asking.all(statement, many)
+        found = {"x": answers.x, "fun": answers.objective, "mip_dual_bound": answers.bound}
+        found["mip_gap"] = relative_gap(answers)
+        status = [_CODES[outcome(answer)] for answer in answers]
+        message = [f"{answer.how} {answer.reason}".rstrip() for answer in answers]
+    codes = np.array(status, dtype=np.int64)
+    return optimize.OptimizeResult(status=codes, success=codes == 0, message=message, mip_node_count=None, **found)
 
 
 def _numbers(c: Any) -> FloatArray | None:
@@ -82,53 +105,3 @@ def _not_ours(options: Mapping[str, Any], integrality: Any) -> str:
     if kind is None or not kind.any():
         return "no variable is whole"
     return "a variable is semicontinuous" if np.isin(kind, (2, 3)).any() else ""
-
-
-def _hand_over(optimize: Any, c: Any, rows: tuple[Any, ...], why: str) -> Any:
-    """Lets SciPy answer."""
-    options, integrality, bounds, constraints = rows
-    result = optimize.milp(c, integrality=integrality, bounds=bounds, constraints=constraints, options=options)
-    result.message = f"{result.message} {handed_over(why)}"
-    return result
-
-
-def _result(optimize: Any, answer: Answer) -> Any:
-    """Returns an answer as SciPy would."""
-    status, found = _CODES[outcome(answer)], answer.values_found is not None
-    return optimize.OptimizeResult(
-        status=status,
-        message=in_words(answer),
-        success=status == 0,
-        x=answer.values_found,
-        fun=answer.objective if found else None,
-        mip_node_count=None,
-        mip_dual_bound=answer.bound if found else None,
-        mip_gap=float(relative_gap(answer)) if found else None,
-    )
-
-
-def _results(optimize: Any, answers: Answers) -> Any:
-    """Returns the answers to several objectives as one result."""
-    status = np.array([_CODES[outcome(answer)] for answer in answers], dtype=np.int64)
-    return optimize.OptimizeResult(
-        status=status,
-        message=[f"{answer.how} {answer.reason}".rstrip() for answer in answers],
-        success=status == 0,
-        x=answers.x,
-        fun=answers.objective,
-        mip_node_count=None,
-        mip_dual_bound=answers.bound,
-        mip_gap=relative_gap(answers),
-    )
-
-
-def _gathered(optimize: Any, results: list[Any], n: int) -> Any:
-    """Returns SciPy's results for several objectives as one."""
-    names = ("fun", "mip_dual_bound", "mip_gap")
-    numbers = {name: np.array([np.nan if each[name] is None else each[name] for each in results]) for name in names}
-    status = np.array([each.status for each in results], dtype=np.int64)
-    x = np.array([np.full(n, np.nan) if each.x is None else each.x for each in results]).reshape(len(results), n)
-    message = [each.message for each in results]
-    return optimize.OptimizeResult(
-        status=status, success=status == 0, message=message, x=x, mip_node_count=None, **numbers
-    )

@@ -5,10 +5,11 @@ Graphs are shared: a batch of a thousand problems of one structure has its graph
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from hasten.jit import Record, kernel, part, viewer
+from hasten.jit import Record, inlined_kernel, kernel, part, viewer
 from hasten.support.arrays import FloatArray, IntArray
+from hasten.support.clock import ALL, AT, ONE
 
 
 class Graph(Record):
@@ -86,6 +87,28 @@ def put_sizes(ints: IntArray, place: int, at: int, sizes: tuple[int, ...]) -> No
         ints[place], ints[place + 1] = at, size
         place += 2
         at += size
+
+
+@inlined_kernel
+def stopped(watch: IntArray) -> bool:
+    """Whether work on the problem at hand shall stop, by the stop flag (`hasten.support.clock`)."""
+    return bool(watch[ALL] != 0 or watch[ONE] == watch[AT])
+
+
+@kernel
+def together(sizes: tuple[int, ...]) -> int:
+    """Returns how many numbers there are in all."""
+    total = 0
+    for size in sizes:
+        total += size
+    return total
+
+
+@inlined_kernel
+def copy(source: Any, target: Any, begin: int, end: int) -> None:
+    """Copies part of an array to the same places of another."""
+    for at in range(begin, end):
+        target[at] = source[at]
 
 
 class BatchArrays(NamedTuple):

@@ -1,11 +1,8 @@
 """Linear rows: what a labelling counts, and whether a row holds or still can.
 
-A row holds if its sum lies between `row_least` and `row_most` (`hasten.kernels.cells` says how these follow from the
-limits). Sums of integral weights are exact. Others are summed together with what each addition rounds away, so that a
-decision is right to twice the precision of a float.
-
-While labels are chosen, each row has a *range*: the least and the most that it can still come to. A choice moves only
-the ranges of the rows that its variable is in, its *links*. Ranges are updated again and again, so they are off by up
+A row holds if its sum lies between `row_least` and `row_most`. Sums of integral weights are exact; others are summed
+together with what each addition rounds away. While labels are chosen, each row has a *range*, the least and the most
+that it can still come to; a choice moves those of the rows that its variable is in, its *links*. Ranges are off by up
 to `row_margin`; nothing is ruled out by less than that.
 """
 
@@ -73,10 +70,7 @@ def in_reach(graph: Graph, r: int, low: float, high: float) -> bool:
 
 @inlined_kernel
 def next_weight(graph: Graph, c: int, label: int, r: int) -> tuple[float, int]:
-    """Returns the weight of a label in row `r`, and its first cell after that, given its first cell from `r` on.
-
-    Both the cells of a label and the links of its variable are in the order of rows.
-    """
+    """Returns the weight of a label in row `r`, and its first cell after that, given its first cell from `r` on."""
     if c < graph.cell_first[label + 1] and graph.cell_row[c] == r:
         return float(graph.cell_weight[c]), c + 1
     return 0.0, c

@@ -11,10 +11,7 @@ from hasten.support.arrays import IntArray
 
 
 def with_scopes(graph: Graph, first: IntArray, order: IntArray, scope: IntArray) -> Graph:
-    """Returns a graph of factors alone with variables: `scope` in their slots.
-
-    Variables own the labels `first`, and are searched in `order`.
-    """
+    """Returns a graph of factors alone with variables: `scope` in their slots."""
     at, n, n_factors, n_slots = len(graph.buffer), len(order), len(graph.table_at), len(scope)
     ints = np.empty(at + 6 * n + 4 + 2 * n_slots + 6 * n_factors, dtype=np.int64)
     ints[:at] = graph.buffer

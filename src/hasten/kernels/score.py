@@ -50,13 +50,7 @@ def score_batch(batch: BatchArrays, labels: IntArray, total: FloatArray, valid: 
 
 @open_kernel
 def enumerate_labellings(
-    graph: Graph,
-    cost: FloatArray,
-    table: FloatArray,
-    labels: IntArray,
-    n: int,
-    best: IntArray,
-    best_cost: float,
+    graph: Graph, cost: FloatArray, table: FloatArray, labels: IntArray, n: int, best: IntArray, best_cost: float
 ) -> float:
     """Visits `n` labellings from `labels` on, the last variable fastest, and leaves `labels` at the next one.
 

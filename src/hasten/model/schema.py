@@ -19,7 +19,8 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from hasten.errors import SchemaError
+from hasten.errors import ProgramError, SchemaError
+from hasten.model.formulas import read_formula
 from hasten.model.kinds import (
     MAX_LABELS,
     MAX_ROLES,
@@ -105,6 +106,30 @@ class Schema:
         self.factors[name] = kind_of_factor
         self.n_weights += size if learned else 0
         return kind_of_factor
+
+    def clause(self, formula: str, **roles: VariableKind) -> FactorKind:
+        """Declares a factor that allows what a formula says of its roles: `"(car and not pose=up) -> road"`.
+
+        A name is a role and one of its labels, `pose=up`; a role alone, with two labels, has the second of them.
+
+        >>> schema = Schema()
+        >>> car, pose = schema.variable("car", ["no", "yes"]), schema.variable("pose", ["up", "down", "left"])
+        >>> schema.clause("car -> not pose=up", car=car, pose=pose).table.tolist()
+        [[0.0, 0.0, 0.0], [inf, 0.0, 0.0]]
+        """
+        factor = self.factor(f"clause {formula}", learned=False, **roles)
+        labels = [(role, label) for role, kind in roles.items() for label in kind.labels]
+        number = {f"{role}={label}": n for n, (role, label) in enumerate(labels, start=1)}
+        number |= {role: number[f"{role}={kind.labels[1]}"] for role, kind in roles.items() if len(kind) == 2}
+        try:
+            clauses = read_formula(formula, number)
+        except ProgramError as error:
+            del self.factors[factor.name]
+            raise SchemaError(str(error)) from None
+        at, where = np.indices([len(kind) for kind in roles.values()]), list(roles)
+        holds = [at[where.index(role)] == roles[role].label(label) for role, label in labels]
+        says = [np.any([holds[abs(n) - 1] == (n > 0) for n in clause], axis=0) for clause in clauses]
+        return factor.set_table(np.where(np.all(says, axis=0) if says else True, 0.0, np.inf) + np.zeros(at.shape[1:]))
 
     def rule(
         self,

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hasten.jit import driver, kernel, part
+from hasten.jit import driver, part
 from hasten.kernels.layout import COST, GRAPH, TABLE, VARIABLE, BatchArrays, graph_of, labels_of
 from hasten.kernels.score import entry
 from hasten.support.arrays import FloatArray, IntArray
@@ -17,7 +17,7 @@ IGNORED = -100  # a gold label that is not known; the label of a cell that is no
 class Cells(NamedTuple):
     """The cells of one field that are variables: those of structure `s` are `first[s]` to `first[s + 1]`, in its order.
 
-    Where a cell is in the padded array is said by its structure or, if `row` is not empty, by a mask.
+    Cell `c` is at `row[at[b] + c]` of the part that example `b` has of the padded array.
     """
 
     number: IntArray  # (examples,) of each one's structure
@@ -25,23 +25,8 @@ class Cells(NamedTuple):
     label: IntArray  # (cells,) where the labels of its variable start in its problem's costs
     width: IntArray  # (cells,) how many it has
     variable: IntArray  # (cells,)
-    coordinate: IntArray  # (cells, axes)
-    run: IntArray  # (cells,) how many cells, from this one on, have their labels one behind the other everywhere
-    stride: IntArray  # (axes + 1,) how far examples are apart in the padded array, then the entries of each axis
-    row: IntArray  # (cells of all examples,) where they are in the padded array; or empty
-    row_at: IntArray  # (examples,) where those of each example start; or empty
-
-
-@kernel
-def row_of(cells: Cells, b: int, c: int) -> int:
-    """Returns where cell `c` of its structures is in example `b` of the padded array."""
-    if cells.row.size:
-        row: int = cells.row[cells.row_at[b] + c - cells.first[cells.number[b]]]
-        return row
-    row = b * cells.stride[0]
-    for a in range(cells.coordinate.shape[1]):
-        row += cells.coordinate[c, a] * cells.stride[a + 1]
-    return row
+    row: IntArray  # where cells are: those of each structure, or of each example if a mask says it
+    at: IntArray  # (examples,)
 
 
 @driver
@@ -63,25 +48,36 @@ def lay_out(number: IntArray, about: IntArray, place: IntArray, cost_at: IntArra
 
 @driver
 def gather(scores: Any, cells: Cells, unit: int, sign: float, cost_at: IntArray, cost: FloatArray) -> None:
-    """Writes the costs of one field's variables: `sign` times the scores, which start at `unit` times a cell's row."""
+    """Writes the costs of one field's variables: `sign` times the scores, which start at `unit` times a cell's row.
+
+    Cells that follow one another in both are copied together.
+    """
+    block = scores.size // max(1, cells.number.size)
     for b in range(cells.number.size):
-        c, last = cells.first[cells.number[b]], cells.first[cells.number[b] + 1]
+        c, last, at = cells.first[cells.number[b]], cells.first[cells.number[b] + 1], cells.at[b]
         while c < last:
-            source, target = row_of(cells, b, c) * unit, cost_at[b] + cells.label[c]
-            end = c + (1 if cells.row.size else cells.run[c])
-            n = cells.label[end - 1] + cells.width[end - 1] - cells.label[c]
+            source, target = b * block + cells.row[at + c] * unit, cost_at[b] + cells.label[c]
+            n = cells.width[c]
+            c += 1
+            while (
+                c < last
+                and cost_at[b] + cells.label[c] == target + n
+                and (b * block + cells.row[at + c] * unit == source + n)
+            ):
+                n += cells.width[c]
+                c += 1
             given, mine = part(scores, source, source + n), part(cost, target, target + n)
             for i in range(n):
                 mine[i] = sign * given[i]
-            c = end
 
 
 @driver
 def scatter(flat: FloatArray, cells: Cells, unit: int, cost_at: IntArray, padded: Any) -> None:
     """Writes numbers, one for each label of one field's variables, where `gather` reads the scores of these labels."""
+    block = padded.size // max(1, cells.number.size)
     for b in range(cells.number.size):
         for c in range(cells.first[cells.number[b]], cells.first[cells.number[b] + 1]):
-            source, target = cost_at[b] + cells.label[c], row_of(cells, b, c) * unit
+            source, target = cost_at[b] + cells.label[c], b * block + cells.row[cells.at[b] + c] * unit
             for i in range(cells.width[c]):
                 padded[target + i] = flat[source + i]
 
@@ -101,11 +97,10 @@ def subtract(batch: BatchArrays, labels: IntArray, weight: FloatArray, share: Fl
 @driver
 def read_labels(padded: IntArray, cells: Cells, variable_at: IntArray, labels: IntArray) -> int:
     """Writes the labels of one field's variables, -1 where they are ignored; returns the first that is none, or -1."""
-    wrong = -1
+    wrong, block = -1, padded.size // max(1, cells.number.size)
     for b in range(cells.number.size):
-        s = cells.number[b]
-        for c in range(cells.first[s], cells.first[s + 1]):
-            label, at = padded[row_of(cells, b, c)], variable_at[b] + cells.variable[c]
+        for c in range(cells.first[cells.number[b]], cells.first[cells.number[b] + 1]):
+            label, at = padded[b * block + cells.row[cells.at[b] + c]], variable_at[b] + cells.variable[c]
             labels[at] = -1 if label == IGNORED else label
             if label != IGNORED and not 0 <= label < cells.width[c] and wrong < 0:
                 wrong = at
@@ -124,17 +119,9 @@ def write_labels(labels: IntArray, cells: Cells, variable_at: IntArray, padded: 
             own = part(padded[r], b * block, (b + 1) * block)
             for i in range(block):
                 own[i] = IGNORED
-            c, last = cells.first[cells.number[b]], cells.first[cells.number[b] + 1]
-            while c < last:
-                n, row, at = (
-                    1 if cells.row.size else cells.run[c],
-                    row_of(cells, b, c),
-                    variable_at[b] + cells.variable[c],
-                )
-                mine, out = part(labels[r], at, at + n), part(padded[r], row, row + n)
-                for i in range(n):
-                    out[i] = mine[i] if mine[i] >= 0 else IGNORED
-                c += n
+            for c in range(cells.first[cells.number[b]], cells.first[cells.number[b] + 1]):
+                label = labels[r, variable_at[b] + cells.variable[c]]
+                own[cells.row[cells.at[b] + c]] = label if label >= 0 else IGNORED
 
 
 @driver

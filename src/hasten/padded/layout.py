@@ -2,28 +2,78 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from math import prod
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from hasten.errors import ProblemError, SchemaError
+from hasten.model.kinds import VariableKind
 from hasten.model.schema import Schema
 from hasten.model.structure import Structure
 from hasten.model.templates import Slots
-from hasten.padded.fields import Field
 from hasten.padded.kernels import Cells
-from hasten.padded.shapes import Placed, Places, Shapes
-from hasten.support.arrays import BoolArray, IntArray, ints, offsets, ranges, sizes_of
+from hasten.padded.shapes import Placed, Shapes
+from hasten.support.arrays import BoolArray, IntArray, ints, offsets, sizes_of, strides
 from hasten.support.cache import Cache
 from hasten.support.checks import brief
 from hasten.support.words import count
 
 Shape = Callable[..., Structure]
 Given = Mapping[str, Any]  # arrays by name
+Room = tuple[tuple[int, ...], ...]  # the shapes of padded arrays
+WITHOUT = ("-diagonal", "-lower")
 NONE = ints(())
-MAX_ROOMS = 256  # shapes of arrays that are remembered
+MAX_BYTES = 2**24  # of places that are remembered, by the shapes and lengths of batches
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """The axes of one kind's scores, between the examples and the labels.
+
+    Its cells, row by row, are the variables of the kind in the order in which a structure has them.
+    """
+
+    kind: VariableKind
+    axes: tuple[str | int, ...]  # the size of each: a name, or a number
+    without: tuple[str, ...]  # cells that are no variables
+
+    @classmethod
+    def of(cls, schema: Schema, name: str, pattern: str) -> Field:
+        """Reads a pattern such as "n n -diagonal": a size for each axis, then which cells are left out."""
+        if name not in schema.variables:
+            kinds = ", ".join(schema.variables) or "none"
+            raise SchemaError(f"There is no variable kind {brief(name)} for a field. This schema has {kinds}.")
+        words = pattern.split() if isinstance(pattern, str) else []
+        sizes = [word for word in words if not word.startswith("-")]
+        without = tuple(word for word in words if word.startswith("-"))
+        wrong = [word for word in sizes if not re.fullmatch(r"[A-Za-z_]\w*|\d+", word)]
+        wrong += [word for word in without if word not in WITHOUT]
+        if wrong or not sizes or (without and len(sizes) != 2):
+            raise SchemaError(
+                f"The field {name} is {brief(pattern)}. Give the size of each axis, a name or number, and of two axes "
+                f"which cells are left out ({', '.join(WITHOUT)}): 'n', 'n m' or 'n n -diagonal'."
+            )
+        axes = tuple(int(word) if word.isdecimal() else word for word in sizes)
+        return cls(schema.variables[name], axes, without)
+
+    def among(self, masks: Sequence[BoolArray]) -> BoolArray:
+        """Returns which cells are variables, (examples, *axes), given which entries of each axis count."""
+        found = masks[0]
+        for mask in masks[1:]:
+            found = found[..., None] & mask.reshape(len(mask), *[1] * (found.ndim - 1), -1)
+        for word in self.without:
+            rank = [np.cumsum(mask, axis=1) for mask in masks]  # of each entry among those that count
+            i, j = rank[0][:, :, None], rank[1][:, None, :]
+            found = found & ((i != j) if word == "-diagonal" else (i <= j))
+        return found
+
+    def cells(self, sizes: Mapping[str, int]) -> IntArray:
+        """Returns the cells that are variables, a row of numbers for each, in an example of some sizes."""
+        shape = [axis if isinstance(axis, int) else sizes[axis] for axis in self.axes]
+        return np.argwhere(self.among([np.ones((1, n), dtype=bool) for n in shape])[0])
 
 
 class Layout:
@@ -66,8 +116,8 @@ class Layout:
         self._by_length = np.full(1, -1)  # the same where there is one size
         self._by_shape: dict[int, int] = {}
         self._shapes: dict[tuple[str, ...], Shapes] = {}
-        self._cells: list[Cells] = []
-        self._rooms = Cache[tuple[tuple[int, ...], ...], tuple[dict[str, int], list[IntArray]]](MAX_ROOMS)
+        self._cells: dict[Room, list[Cells]] = {}  # of all structures, for padded arrays of some shape
+        self._placed = Cache[Any, Placed](MAX_BYTES)
         if not self.sizes and shape is not None:
             self._of_sizes(())
 
@@ -97,61 +147,61 @@ class Layout:
     def place(
         self,
         shapes: Sequence[Sequence[int]],
-        sizes: Given,
-        masks: Given,
+        given: Given,
         number: IntArray | None = None,
         kinds: tuple[str, ...] = (),
         flat: bool = False,
     ) -> Placed:
         """Returns where variables are in arrays of scores of some shapes, one for each field, or one of all (`flat`).
 
-        Sizes are given by name, as lengths or as masks of entries that count; masks of single cells by field. `number`
-        says which structure each example has, unless its sizes do.
+        `given` has, by size, lengths or masks of entries that count, and masks of single cells by field. `number` says
+        which structure each example has, unless its sizes do.
         """
-        n = int(shapes[0][0])
+        room = tuple(map(tuple, shapes))
+        told = [(name, each.dtype.char, each.shape, each.tobytes()) for name, each in given.items()]
+        key = room, tuple(told), None if number is None else number.tobytes(), kinds, flat
+        placed = self._placed.get(key)
+        if placed is None:
+            placed = self._place(room, given, number, kinds, flat)
+            self._placed.put(key, placed, placed.n_bytes + sum(len(each[-1]) for each in told))
+        return placed
+
+    def _place(self, room: Room, given: Given, number: IntArray | None, kinds: tuple[str, ...], flat: bool) -> Placed:
+        n = int(room[0][0])
         if flat:
             number = np.zeros(n, dtype=np.int64)
-            cells, label_cells = self._flat_cells(number, shapes[0])
+            cells, label_cells = self._flat_cells(number, room[0])
         else:
-            dims, strides = self._room(tuple(map(tuple, shapes)))
-            lengths = {name: _lengths(name, sizes[name], n, dims[name]) for name in self.sizes if name in sizes}
+            dims = self._dims(room)
+            lengths = {name: _lengths(name, given[name], n, dims[name]) for name in self.sizes if name in given}
             by_structure = number is not None
             if number is None:
                 number = self._number_of({name: lengths.get(name, dims[name]) for name in self.sizes}, n)
             elif number.shape != (n,) or (n and not 0 <= number.min() <= number.max() < len(self._structures)):
                 raise ProblemError(f"Give the structure of each of {count(n, 'example')}; got {brief(number)}.")
-            label_cells = self._of_all(number, strides)
-            if masks or by_structure or any(np.ndim(each) == 2 for each in sizes.values()):
-                label_cells = self._masked(label_cells, shapes, sizes, masks, lengths)
-            cells = label_cells
-        known = self.shapes(kinds)
-        places, price = Places.of(known, number), NONE
-        if known.soft:
-            price = ranges(places.cost_at[1:] - known.n_prices[number], known.n_prices[number])
-        return Placed(known, number, cells, label_cells, places, price, flat)
+            none = np.zeros(n, dtype=np.int64)
+            cells = [each._replace(number=number, at=none) for each in self._of_all(room)]
+            if by_structure or any(each.ndim > 1 for each in given.values()):
+                cells = self._masked(cells, room, given, lengths)
+            label_cells = cells
+        return Placed(self.shapes(kinds), number, room, cells, label_cells, flat)
 
-    def _room(self, shapes: tuple[tuple[int, ...], ...]) -> tuple[dict[str, int], list[IntArray]]:
-        """Returns how much room padded arrays have for each size, and their strides; refuses shapes that do not fit."""
-        known = self._rooms.get(shapes)
-        if known is not None:
-            return known
-        dims, n = dict[str, int](), shapes[0][0]
-        for field, shape in zip(self.fields.values(), shapes, strict=True):
-            axes = n, *field.axes, len(field.kind)
+    def _dims(self, room: Room) -> dict[str, int]:
+        """Returns how much room padded arrays have for each size; refuses shapes that do not fit."""
+        dims = dict[str, int]()
+        for field, shape in zip(self.fields.values(), room, strict=True):
+            axes = room[0][0], *field.axes, len(field.kind)
             if len(shape) != len(axes) or any(
                 a != dim for a, dim in zip(axes, shape, strict=True) if not isinstance(a, str)
             ):
-                wanted = ", ".join(map(str, axes))
                 raise ProblemError(
-                    f"The scores of {field.kind.name} have shape {tuple(shape)}; they need ({wanted}): examples, the "
-                    "axes of the field, and labels."
+                    f"The scores of {field.kind.name} have shape {shape}; they need ({', '.join(map(str, axes))}): "
+                    "examples, the axes of the field, and labels."
                 )
             for axis, dim in zip(field.axes, shape[1:], strict=False):
-                if isinstance(axis, str) and dims.setdefault(axis, dim) > dim:
-                    dims[axis] = dim
-        found = dims, [_strides(shape[1:-1]) for shape in shapes]
-        self._rooms.put(shapes, found)
-        return found
+                if isinstance(axis, str):
+                    dims[axis] = min(dim, dims.get(axis, dim))
+        return dims
 
     def _number_of(self, lengths: Mapping[str, IntArray | int], n: int) -> IntArray:
         """Returns the number of the structure of each example, given its sizes, each one for all or one for each."""
@@ -204,27 +254,25 @@ class Layout:
             coordinates.append(found)
         self._structures.append(structure)
         self._coordinates.append(coordinates)
-        self._cells = []
+        self._cells.clear()
         if sizes is None:
             self._by_shape[id(structure.compiled)] = len(self._structures) - 1
         return len(self._structures) - 1
 
-    def _of_all(self, number: IntArray, strides: Sequence[IntArray]) -> list[Cells]:
-        """Returns the cells of each field, as structures say it."""
-        if not self._cells:
-            firsts = [each.graph.first for each in self._structures]
+    def _of_all(self, room: Room) -> list[Cells]:
+        """Returns the cells of each field, as structures say it, in arrays of some shape."""
+        key = tuple(shape[1:-1] for shape in room)
+        if key not in self._cells:
+            firsts, found = [each.graph.first for each in self._structures], []
             for f, (name, field) in enumerate(self.fields.items()):
                 mine = [ints(v for v, kind in enumerate(s.kinds) if kind.name == name) for s in self._structures]
-                variable = np.concatenate([NONE, *mine])
-                label = np.concatenate([NONE, *(first[each] for first, each in zip(firsts, mine, strict=True))])
-                width = np.full(len(variable), len(field.kind))
-                none = np.zeros((0, len(field.axes)), dtype=np.int64)
-                coordinate = np.concatenate([none, *(each[f] for each in self._coordinates)])
-                first = offsets(map(len, mine))
-                run = _runs(first, label, width, coordinate)
-                self._cells.append(Cells(NONE, first, label, width, variable, coordinate, run, NONE, NONE, NONE))
-        known = zip(self._cells, strides, strict=True)
-        return [each._replace(number=number, stride=stride) for each, stride in known]
+                label = [first[each] for first, each in zip(firsts, mine, strict=True)]
+                row = [each[f] @ strides(key[f]) for each in self._coordinates]
+                joined = [np.concatenate([NONE, *each]) for each in (label, mine, row)]
+                width = np.full(len(joined[0]), len(field.kind))
+                found.append(Cells(NONE, offsets(map(len, mine)), joined[0], width, *joined[1:], NONE))
+            self._cells[key] = found
+        return self._cells[key]
 
     def _flat_cells(self, number: IntArray, shape: Sequence[int]) -> tuple[list[Cells], list[Cells]]:
         """Returns the cells of one matrix with all scores of each example, and those of its labels."""
@@ -234,27 +282,24 @@ class Layout:
                 f"Got scores of shape {tuple(shape)}. One array of scores needs (examples, {first[-1]}), all labels of "
                 "the structure in order; or give them by field."
             )
-        label, v = first[:-1].copy(), np.arange(n)
-        about = ints([0, n]), label, sizes_of(first), v, label[:, None], n - v, ints([first[-1], 1])
-        cells = Cells(number, *about, NONE, NONE)
-        return [cells], [cells._replace(coordinate=v[:, None], stride=ints([n, 1]))]
+        label, v, none = first[:-1].copy(), np.arange(n), np.zeros_like(number)
+        cells = Cells(number, ints([0, n]), label, sizes_of(first), v, label, none)
+        return [cells], [cells._replace(row=v)]
 
-    def _masked(
-        self, cells: list[Cells], shapes: Sequence[Sequence[int]], sizes: Given, masks: Given, lengths: Given
-    ) -> list[Cells]:
+    def _masked(self, cells: list[Cells], room: Room, given: Given, lengths: Given) -> list[Cells]:
         """Returns the cells of each field where masks, or the lengths of given structures, say that they are."""
         found, known = [], dict(lengths)
         for each, field in zip(cells, self.fields.values(), strict=True):
             if len(field.axes) == 1 and isinstance(field.axes[0], str):
                 known.setdefault(field.axes[0], sizes_of(each.first)[each.number])
-        for each, (name, field), shape in zip(cells, self.fields.items(), shapes, strict=True):
-            if name in masks:
-                mask = np.asarray(masks[name], dtype=bool)
+        for each, (name, field), shape in zip(cells, self.fields.items(), room, strict=True):
+            if name in given and name not in self.sizes:
+                mask = np.asarray(given[name], dtype=bool)
             else:
                 axes = zip(field.axes, shape[1:], strict=False)
-                mask = field.among([_counting(name, axis, dim, len(each.number), sizes, known) for axis, dim in axes])
-            if mask.shape != tuple(shape[:-1]):
-                raise ProblemError(f"The mask of {name} has shape {mask.shape}, its scores {tuple(shape)}.")
+                mask = field.among([_counting(name, axis, dim, len(each.number), given, known) for axis, dim in axes])
+            if mask.shape != shape[:-1]:
+                raise ProblemError(f"The mask of {name} has shape {mask.shape}, its scores {shape}.")
             mask = mask.reshape(len(mask), -1)
             has, wants = mask.sum(axis=1), sizes_of(each.first)[each.number]
             for b in np.flatnonzero(has != wants)[:1].tolist():
@@ -262,24 +307,8 @@ class Layout:
                     f"Example {b}: {count(int(has[b]), 'cell')} of {name} count, but its structure has "
                     f"{count(int(wants[b]), 'variable')} of that kind. Give a mask with a cell for each."
                 )
-            found.append(each._replace(row=np.flatnonzero(mask), row_at=offsets(has)[:-1]))
+            found.append(each._replace(row=mask.nonzero()[1], at=offsets(has)[:-1] - each.first[each.number]))
         return found
-
-
-def _runs(first: IntArray, label: IntArray, width: IntArray, coordinate: IntArray) -> IntArray:
-    """Returns how many cells, from each on, follow one another in the array and in the costs of their structure."""
-    run = np.ones(len(label), dtype=np.int64)
-    next_to = coordinate[:-1] + ([0] * (coordinate.shape[1] - 1) + [1]) == coordinate[1:]
-    joined = next_to.all(axis=1) & (label[:-1] + width[:-1] == label[1:])
-    joined[first[(first > 0) & (first < len(label))] - 1] = False
-    for c in np.flatnonzero(joined)[::-1].tolist():
-        run[c] += run[c + 1]
-    return run
-
-
-def _strides(shape: Sequence[int]) -> IntArray:
-    """Returns how far examples of a shape are apart in an array, and how far the entries of each axis."""
-    return ints(prod(shape[a:]) for a in range(len(shape) + 1))
 
 
 def _lengths(name: str, given: Any, n: int, dim: int) -> IntArray:
@@ -297,10 +326,10 @@ def _lengths(name: str, given: Any, n: int, dim: int) -> IntArray:
     return np.asarray(given, dtype=np.int64)
 
 
-def _counting(name: str, axis: str | int, dim: int, n: int, sizes: Given, lengths: Given) -> BoolArray:
+def _counting(name: str, axis: str | int, dim: int, n: int, given: Given, lengths: Given) -> BoolArray:
     """Returns which entries of an axis count in each example."""
-    if isinstance(axis, str) and axis in sizes and np.ndim(sizes[axis]) == 2:
-        return np.asarray(sizes[axis], dtype=bool)
+    if isinstance(axis, str) and axis in given and given[axis].ndim == 2:
+        return np.asarray(given[axis], dtype=bool)
     if isinstance(axis, str) and axis not in lengths:
         raise ProblemError(f"Structures alone do not say which cells of {name} count. Give lengths, or a mask of it.")
     return np.asarray(np.arange(dim) < (lengths[axis][:, None] if isinstance(axis, str) else np.full((n, 1), dim)))

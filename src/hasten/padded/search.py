@@ -4,24 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from hasten.errors import ProblemError, SolverError
+from hasten.kernels.score import score_batch
 from hasten.model.batch import Batch
 from hasten.model.schema import Schema
 from hasten.model.solution import Solutions
-from hasten.padded.kernels import IGNORED, count_tuples, gather, oppose, read_labels, write_labels
+from hasten.padded.kernels import (
+    IGNORED,
+    count_tuples,
+    gather,
+    oppose,
+    read_labels,
+    scatter,
+    subtract,
+    write_labels,
+)
 from hasten.padded.layout import Layout
 from hasten.padded.shapes import Placed
 from hasten.proof.certifier import Certifier
 from hasten.speedup.predictor import Speedup
+from hasten.sums.distribution import plans_for, run
 from hasten.support.arrays import BoolArray, FloatArray, IntArray
 from hasten.support.checks import brief
 
 Answerer = Callable[[Batch], Solutions]
+NONE = np.zeros(0, dtype=np.int64)
 
 
 class Request(NamedTuple):
@@ -55,6 +66,14 @@ class Found(NamedTuple):
     labels: list[IntArray]  # (rows, examples, *axes) of each field, padded
 
 
+class Sums(NamedTuple):
+    """The log-partition of each example or, with gold, how far it is above that of what agrees with gold."""
+
+    value: FloatArray  # (examples,)
+    fields: list[Any]  # its gradient, where scores are; empty if not asked for
+    tables: list[FloatArray]  # the gradient of each kind of tables that is given
+
+
 @dataclass(frozen=True, eq=False)
 class Inference:
     """Exact inference over padded arrays: a layout, and what answers its batches.
@@ -75,27 +94,73 @@ class Inference:
         asked: Request = Request(),  # noqa: B008, it does not change
     ) -> Found:
         """Answers all that is asked of the examples of a padded batch, in one call."""
-        table, cost, n = self.table(placed, tables), self.costs(placed, scores), 1
-        if gold or asked.samples:
-            n = max(1, asked.samples) + bool(gold)
-            cost = self.rows(placed, cost, table, gold, asked, n)
-        answers = self.answer(placed.batch(cost, table, n))
+        n = max(1, asked.samples) + bool(gold)
+        batch = self.problems(placed, scores, tables, gold, asked)
+        answers = self.answer(batch)
         if asked.strict and not answers.cost.max(initial=0.0) < np.inf:
             self._refuse_gold(placed, answers, gold)
-        labels = self.write(placed, answers.values.reshape(n, -1), [each.shape for each in scores])
-        gap, optimal, shape = np.zeros(len(answers)), answers.optimal, (n, len(placed.number))
+        labels = self.write(placed, answers.values.reshape(n, -1))
+        gap, optimal, shape = np.zeros(len(batch)), answers.optimal, (n, len(placed.number))
         if not optimal.all():
             left = ~optimal
             gap[left] = np.where(answers.cost[left] < np.inf, answers.cost[left] - answers.bound[left], np.inf)
         return Found(-answers.cost.reshape(shape), gap.reshape(shape), optimal.reshape(shape), labels)
 
-    def rows(
-        self, placed: Placed, base: FloatArray, table: FloatArray, gold: Sequence[IntArray], asked: Request, n: int
-    ) -> FloatArray:
-        """Returns the flat costs of all problems that are asked, row after row."""
+    def sums(
+        self,
+        placed: Placed,
+        scores: Sequence[Any],
+        tables: Mapping[str, FloatArray],
+        gold: Sequence[IntArray] = (),
+        weight: FloatArray | None = None,
+        sharing: bool = True,
+        strict: bool = False,
+    ) -> Sums:
+        """Sums over all labellings of the examples and, if gold is given, over those that agree with it.
+
+        Gradients, if `sharing`, are weighted by example. Gold that nothing valid agrees with is an error if `strict`.
+        """
+        labels = self.read(placed, gold) if gold else NONE
+        whole = bool(gold) and not placed.shapes.soft and labels.min(initial=0) >= 0  # then there is one that agrees
+        batch = self.problems(placed, scores, tables, () if whole else gold)
+        n, rows, gaining = len(placed.number), 1 + (bool(gold) and not whole), sharing and bool(placed.shapes.kinds)
+        signs = np.ones((rows, n)) if weight is None else np.tile(weight, (rows, 1))
+        signs[1:] *= -1.0
+        found = run(batch, plans_for(batch), (1, int(sharing), int(gaining)), weight=signs.reshape(-1))
+        value = -found.value.reshape(rows, n)
+        of_gold = value[1:].reshape(-1)
+        if whole:
+            total, valid = np.empty(n), np.empty(n, dtype=bool)
+            score_batch(batch.arrays, labels, total, valid)
+            of_gold = np.where(valid, -total, -np.inf)
+            if sharing:
+                subtract(batch.arrays, labels, np.where(valid, signs[0], 0.0), found.share, found.gain)
+        if strict and np.isneginf(of_gold).any():
+            self.search(placed, scores, tables, gold, Request(strict=True))  # says which, and why
+        value = above(value[0], of_gold) if gold else value[0]
+        if not sharing:
+            return Sums(value, [], [])
+        share = found.share if rows == 1 else found.share.reshape(2, -1).sum(axis=0)
+        brought = placed.shapes.brought(found.gain) if gaining else {}
+        types = [np.float64 if each.dtype == np.float64 else np.float32 for each in scores]
+        return Sums(value, put_back(placed, share, types), [brought[name] for name in placed.shapes.kinds])
+
+    def problems(
+        self,
+        placed: Placed,
+        scores: Sequence[Any],
+        tables: Mapping[str, FloatArray],
+        gold: Sequence[IntArray] = (),
+        asked: Request = Request(),  # noqa: B008, it does not change
+    ) -> Batch:
+        """Returns the problems of all that is asked of examples, row after row; with gold, one row has known labels."""
+        table, base = self.table(placed, tables), self.costs(placed, scores)
+        if not gold and not asked.samples:
+            return placed.batch(base, table)
+        n = max(1, asked.samples) + bool(gold)
         rows, raised, n_drawn = np.empty((n, len(base))), base, n - bool(gold)
         if gold:
-            raised = np.empty_like(base)
+            raised = rows[0] if not asked.samples else np.empty_like(base)
             oppose(placed.batch(base, table).arrays, self.read(placed, gold), asked.margin, raised, rows[-1])
         if asked.samples:
             draw = np.random.Generator(np.random.SFC64(asked.seed)).standard_normal
@@ -103,9 +168,7 @@ class Inference:
             noise[:, placed.price] = 0.0
             np.multiply(noise, asked.sigma, out=rows[:n_drawn])
             np.subtract(raised, rows[:n_drawn], out=rows[:n_drawn])
-        else:
-            rows[0] = raised
-        return rows.reshape(-1)
+        return placed.batch(rows.reshape(-1), table, n)
 
     def _refuse_gold(self, placed: Placed, answers: Solutions, gold: Sequence[IntArray]) -> None:
         """Says which example has no answer that agrees with gold, and which constraint gold breaks."""
@@ -164,14 +227,11 @@ class Inference:
         name = placed.shapes.structures[placed.number[b]].kinds[v].name
         if placed.flat:
             return f"Example {b}, variable {v} ({name})"
-        cells = placed.cells[list(self.layout.fields).index(name)]
-        s = placed.number[b]
-        c = int(np.flatnonzero(cells.variable[cells.first[s] : cells.first[s + 1]] == v)[0])
-        if cells.row.size:
-            row = cells.row[cells.row_at[b] + c] - b * cells.stride[0]
-            at = [int(row % whole // part) for whole, part in pairwise(cells.stride.tolist())]
-        else:
-            at = cells.coordinate[cells.first[s] + c].tolist()
+        f, s = list(self.layout.fields).index(name), placed.number[b]
+        cells = placed.cells[f]
+        (c,) = np.flatnonzero(cells.variable[cells.first[s] : cells.first[s + 1]] == v)
+        row = cells.row[cells.at[b] + cells.first[s] + c]
+        at = np.unravel_index(row, placed.room[f][1:-1])
         return f"Example {b}, {name}[{', '.join(map(str, at))}]"
 
     def read(self, placed: Placed, padded: Sequence[IntArray]) -> IntArray:
@@ -188,10 +248,10 @@ class Inference:
                 )
         return labels
 
-    def write(self, placed: Placed, labels: IntArray, shapes: Sequence[tuple[int, ...]]) -> list[IntArray]:
-        """Returns rows of flat labels as padded ones, for each field, given the shapes of its scores."""
+    def write(self, placed: Placed, labels: IntArray) -> list[IntArray]:
+        """Returns rows of flat labels as padded ones, for each field."""
         found = []
-        for shape, cells in zip(shapes, placed.label_cells, strict=True):
+        for shape, cells in zip(placed.room, placed.label_cells, strict=True):
             axes = (len(cells.variable),) if placed.flat else shape[1:-1]
             padded = np.empty((len(labels), shape[0], *axes), dtype=np.int64)
             write_labels(labels, cells, placed.variable_at, padded.reshape(len(labels), -1))
@@ -203,11 +263,10 @@ class Inference:
 
         `labels` are padded, with an axis of rows before the examples, `weight` is (rows, examples).
         """
-        counted, table = np.zeros(placed.shapes.n_entries), np.zeros(0)
+        counted, nothing = np.zeros(placed.shapes.n_entries), np.zeros(0)
         for r, mine in enumerate(weight):
             flat = self.read(placed, [each[r] for each in labels])
-            arrays = placed.batch(np.zeros(int(placed.cost_at[-1])), table).arrays
-            count_tuples(arrays, flat, mine, counted)
+            count_tuples(placed.batch(nothing, nothing).arrays, flat, mine, counted)
         return placed.shapes.brought(counted)
 
 
@@ -229,3 +288,17 @@ def answerer(schema: Schema, solver: Any = None) -> Answerer:
     raise SolverError(
         f"{brief(solver)} is not a solver. Give a Certifier, a Speedup, or what hasten.make_solver takes."
     )
+
+
+def put_back(placed: Placed, flat: FloatArray, types: Sequence[Any], fill: float = 0.0) -> list[Any]:
+    """Returns flat numbers, one for each label, where the scores of these labels are; `fill` elsewhere."""
+    found = [np.full(shape, fill, dtype=kind) for shape, kind in zip(placed.room, types, strict=True)]
+    for padded, cells in zip(found, placed.cells, strict=True):
+        scatter(flat, cells, 1 if placed.flat else padded.shape[-1], placed.cost_at, padded.reshape(-1))
+    return found
+
+
+def above(value: FloatArray, of_gold: FloatArray) -> FloatArray:
+    """Returns how far values are above those of gold; inf where nothing valid agrees with gold."""
+    found: FloatArray = np.subtract(value, of_gold, out=np.full(len(value), np.inf), where=of_gold > -np.inf)
+    return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +11,9 @@ from hasten.kernels.layout import COST, GRAPH, TABLE, VARIABLE, BatchArrays
 from hasten.model.batch import Batch
 from hasten.model.structure import Structure
 from hasten.padded.kernels import Cells, lay_out
-from hasten.support.arrays import FloatArray, IntArray, ints, offsets, stable_order
+from hasten.support.arrays import FloatArray, IntArray, ints, offsets, ranges, stable_order
+
+NONE = ints(())
 
 
 class Shapes:
@@ -41,6 +43,7 @@ class Shapes:
         self.about[:, COST], self.about[:, VARIABLE] = [graph.first[-1] for graph in graphs], self.n_values
         self.about[:, TABLE] = self._block_at[self._block]
         self._table = np.concatenate([np.zeros(0), *(table for table, _ in self._blocks)])
+        self.n_entries = len(self._table)
 
     def table(self, costs: Mapping[str, FloatArray]) -> FloatArray:
         """Returns all tables, with the given costs added to those of the schema."""
@@ -61,59 +64,57 @@ class Shapes:
                 found[name] += table[start + at : start + at + kinds[name].size]
         return {name: total.reshape(kinds[name].shape) for name, total in found.items()}
 
-    @property
-    def n_entries(self) -> int:
-        """How many entries all tables have together."""
-        return len(self._table)
 
-
-class Places(NamedTuple):
-    """Where problems are in flat arrays."""
-
-    place: IntArray  # (problems + 1, 4), as kernels take it
-    cost_at: IntArray  # (problems + 1,)
-    variable_at: IntArray  # (problems + 1,)
-
-    @classmethod
-    def of(cls, shapes: Shapes, number: IntArray, n: int = 1) -> Places:
-        """Lays out `n` rows of problems, one for each example."""
-        size = n * len(number) + 1
-        found = cls(np.zeros((size, 4), np.int64), np.empty(size, np.int64), np.empty(size, np.int64))
-        lay_out(number, shapes.about, *found)
-        return found
-
-
-class Placed(NamedTuple):
+class Placed:
     """The examples of one padded batch: their structures, and where their variables are."""
 
-    shapes: Shapes
-    number: IntArray  # (examples,) of each one's structure
-    cells: list[Cells]  # of each array of scores
-    label_cells: list[Cells]  # of each array of labels
-    places: Places
-    price: IntArray  # where the prices of soft rules stand in the costs
-    flat: bool  # whether one array has all scores of each example in a row
+    def __init__(
+        self,
+        shapes: Shapes,
+        number: IntArray,
+        room: Sequence[tuple[int, ...]],
+        cells: list[Cells],
+        label_cells: list[Cells],
+        flat: bool,
+    ) -> None:
+        self.shapes, self.number = shapes, number  # of each example's structure
+        self.room = room  # the shape of each array of scores
+        self.cells, self.label_cells = cells, label_cells  # of each array of scores, and of labels
+        self.flat = flat  # whether one array has all scores of each example in a row
+        self._rows: dict[int, tuple[Any, ...]] = {}
+        _, _, self.cost_at, self.variable_at, _ = self.rows(1)
+        n = shapes.n_prices[number] if shapes.soft else NONE
+        self.price = ranges(self.cost_at[1:] - n, n) if shapes.soft else NONE  # the costs that are those of soft rules
 
-    @property
-    def cost_at(self) -> IntArray:
-        """Where the costs of each example start."""
-        return self.places.cost_at
+    def rows(self, n: int) -> tuple[Any, ...]:
+        """Returns the structures, places and order of `n` rows of problems, one for each example, as a batch has them.
 
-    @property
-    def variable_at(self) -> IntArray:
-        """Where the variables of each example start."""
-        return self.places.variable_at
+        They are kept for the next call.
+        """
+        if n not in self._rows:
+            number, size = np.tile(self.number, n), n * len(self.number) + 1
+            place, cost_at, variable_at = (
+                np.zeros((size, 4), np.int64),
+                np.empty(size, np.int64),
+                np.empty(size, np.int64),
+            )
+            lay_out(self.number, self.shapes.about, place, cost_at, variable_at)
+            self._rows[n] = number, place, cost_at, variable_at, stable_order(number, len(self.shapes.structures))
+        return self._rows[n]
 
     def batch(self, cost: FloatArray, table: FloatArray, n: int = 1) -> Batch:
         """Returns the problems with `n` rows of costs, one after the other."""
-        shapes, number, (place, cost_at, variable_at) = self.shapes, self.number, self.places
-        if n != 1:
-            number, (place, cost_at, variable_at) = np.tile(number, n), Places.of(shapes, number, n)
-        batch = Batch(shapes.structures, number, cost, cost_at, table, place[:-1, TABLE])
+        number, place, cost_at, variable_at, order = self.rows(n)
+        batch = Batch(self.shapes.structures, number, cost, cost_at, table, place[:-1, TABLE])
         batch.__dict__.update(
             arrays=BatchArrays(place, cost, table),
             variable_at=variable_at,
-            n_variables=shapes.n_values[number],
-            order=stable_order(number, len(shapes.structures)),
+            n_variables=self.shapes.n_values[number],
+            order=order,
         )
         return batch
+
+    @property
+    def n_bytes(self) -> int:
+        """About how much memory it takes, with a few rows."""
+        return 400 * len(self.number) + sum(each.row.nbytes for each in self.cells)

@@ -29,8 +29,8 @@ from hasten.tasks.evaluation.page import (
     write_page,
 )
 from hasten.tasks.evaluation.tables import DASH, Entry, counted, fixed, number, percent, text, times, whole
+from hasten.trace.drawing import on_a_page
 from hasten.trace.events import Trace
-from hasten.trace.pictures import on_a_page
 
 FROM_VECTORS = "times begin with the encoder’s word vectors, which take far longer"
 BLACK_BOXES: Mapping[str, str] = {

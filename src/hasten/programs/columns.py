@@ -7,6 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from hasten.kernels.tolerance import SLACK
+from hasten.programs.definitions import define
+from hasten.programs.networks import row_signs
+from hasten.programs.products import product_groups
 from hasten.programs.state import Group, Recognised
 from hasten.programs.statement import Statement, round_inwards
 from hasten.support.arrays import BoolArray, FloatArray, IntArray, offsets
@@ -41,8 +44,8 @@ def implied_whole(program: Statement) -> BoolArray:
     """Returns which continuous columns are whole in some optimum, whatever the objective.
 
     Given the whole columns, the others have a box with whole ends and rows of weights 1 and -1 with whole limits. If
-    no column is in two rows that hold several of them, these rows do not meet: every vertex of such a set is whole, and
-    a linear objective has its optimum at one.
+    the rows that hold several of them are the matrix of a network (`hasten.programs.networks`), every vertex of such a
+    set is whole, and a linear objective has its optimum at one.
     """
     row, column, weight = program.row_of_term, program.row_column, program.row_weight
     n, m = program.n_columns, program.n_rows
@@ -52,10 +55,13 @@ def implied_whole(program: Statement) -> BoolArray:
     for table in program.tables:
         found[list(table.scope)] = False
     shared = np.bincount(row[continuous], minlength=m) > 1
-    found &= np.bincount(column[continuous & shared[row]], minlength=n) <= 1
+    some = continuous & shared[row]
+    found &= np.bincount(column[some], minlength=n) <= 2
+    signs = row_signs(m, n, row[some], column[some], weight[some] > 0) if found.any() else np.ones(m)
     odd = ~_are_whole(program.row_low) | ~_are_whole(program.row_high)
     odd |= np.bincount(row[weight != np.rint(weight)], minlength=m) > 0
     odd |= np.bincount(row[continuous & (np.abs(weight) != 1.0)], minlength=m) > 0
+    odd |= signs == 0
     while found.any():
         bad = odd | (np.bincount(row[continuous & ~found[column]], minlength=m) > 0)
         left = found & (np.bincount(column[bad[row]], minlength=n) == 0)
@@ -91,17 +97,34 @@ def _are_whole(values: FloatArray) -> BoolArray:
     return np.asarray(np.isinf(values) | (values == np.rint(values)))
 
 
+def define_columns(found: Recognised) -> None:
+    """Puts in for columns that equalities define by columns in no group."""
+    grouped = np.zeros(found.statement.n_columns, dtype=bool)
+    for group in exclusive_rows(found.statement):
+        grouped[group.columns] = True
+    found.defined = define(found.statement, grouped)
+    if found.defined is not None:
+        found.statement = found.defined.statement
+
+
 def group_columns(found: Recognised) -> None:
     """Chooses groups that overlap nowhere and leave as few variables as several greedy ways find."""
     rows = exclusive_rows(found.statement)
-    candidates = [group for group in rows if not group.none or len(group.columns) >= MIN_NONE] + cliques(rows)
+    least = MIN_NONE if found.defined is None else 2  # what stood for a sum of two stands for their variable
+    candidates = [group for group in rows if not group.none or len(group.columns) >= least] + cliques(rows)
     if not candidates:
         return
+    products = product_groups(found.statement, rows)
+    candidates += [group for group, _ in products]
     sizes = np.array([len(group.columns) for group in candidates])
     may_none = np.array([group.none for group in candidates])
     orders = (np.lexsort((-sizes, may_none)), np.argsort(-sizes, kind="stable"), np.argsort(may_none, kind="stable"))
     tried = [_greedy(found.statement.n_columns, [candidates[g] for g in order]) for order in orders]
     found.groups = min(tried, key=lambda groups: len(groups) - sum(len(group.columns) for group in groups))
+    idle = [r for group, rows in products if any(group is each for each in found.groups) for r in rows]
+    low, high = found.statement.row_low.copy(), found.statement.row_high.copy()
+    low[idle], high[idle] = -np.inf, np.inf
+    found.statement = replace(found.statement, row_low=low, row_high=high)
 
 
 def exclusive_rows(program: Statement) -> list[Group]:

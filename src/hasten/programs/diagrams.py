@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hasten.model.formulas import Clause
 from hasten.support.arrays import IntArray, ints
 
 MAX_NODES = 60_000
 END, DEAD = -1, -2
-Clause = frozenset[int]  # signed numbers of variables, from 1
 
 
 class Parity(NamedTuple):

@@ -127,6 +127,8 @@ def rule_out_labels(found: Recognised) -> None:
     if ((sums.row_least > cells.most + sums.margin) | (sums.row_most < cells.least - sums.margin)).any():
         return found.has_no_answer()
     space, cells = _fix_single(space, cells)
+    if found.defined is not None:
+        space = replace(space, fixed=space.fixed + found.defined.offset)
     sums = Shares(space, cells)
     least, most, margin = sums.row_least, sums.row_most, sums.margin
     needed = (least < cells.least + margin) & np.isfinite(cells.least) & ~(cells.whole & (least >= cells.least))
@@ -153,7 +155,6 @@ def dead_labels(space: Space, cells: Cells) -> BoolArray:
 
 
 def _fix_single(space: Space, cells: Cells) -> tuple[Space, Cells]:
-    """Moves variables of one label into the limits of their rows."""
     label = space.first[:-1][space.sizes == 1]
     if not label.size:
         return space, cells

@@ -5,11 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any
 
 from hasten.errors import ProgramError
-from hasten.programs.statement import Statement
-from hasten.support.arrays import FloatArray
 from hasten.support.forms import short
 
 # By the package, and the class, that a model is of: the module and the class of its front end.
@@ -19,35 +17,18 @@ _LIBRARIES = {
     ("pyomo", "Block"): ("modelling", "Pyomo"),
     ("highspy", "Highs"): ("matrices", "Highspy"),
     ("linopy", "Model"): ("matrices", "Linopy"),
-    ("ortools", "CpModel"): ("cpsat", "CpSat"),
+    ("ortools", "CpModel"): ("ortools", "CpSat"),
     ("ortools", "Solver"): ("ortools", "MPSolver"),
     ("ortools", "Model"): ("ortools", "MathOpt"),
 }
 
 
-class FrontEnd(Protocol):
-    """How models of a library are read and written."""
-
-    def state(self, model: Any) -> Statement:
-        """Returns the program that a model states."""
-        ...
-
-    def names(self, model: Any) -> Sequence[str]:
-        """Returns the names of its variables, in the order of the statement's columns."""
-        ...
-
-    def write(self, model: Any, x: FloatArray, optimal: bool) -> None:
-        """Writes values into a model, and whether they are optimal."""
-        ...
-
-
-def front_end(model: Any) -> FrontEnd:
-    """Returns the front end of the library that a model is of."""
+def front_end(model: Any) -> Any:
+    """Returns what reads and writes models of a library, by `state`, `names` and `write`."""
     for kind in type(model).__mro__:
         found = _LIBRARIES.get((kind.__module__.split(".")[0], kind.__name__))
         if found is not None:
-            end: FrontEnd = getattr(import_module(f"hasten.programs.adopting.{found[0]}"), found[1])()
-            return end
+            return getattr(import_module(f"hasten.programs.adopting.{found[0]}"), found[1])()
     if isinstance(model, str | os.PathLike):
         raise ProgramError(f"{short(model)} is not a model that can be adopted. Read files with hasten.read.")
     raise ProgramError(

@@ -6,7 +6,6 @@ import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 from weakref import finalize
 
 import numpy as np
@@ -37,16 +36,6 @@ class Said:
     x: FloatArray | None = None
     bound: float = -math.inf
     reason: str = ""
-
-
-class Native(Protocol):
-    """A program that a solver holds."""
-
-    def __init__(self, program: Statement) -> None: ...
-
-    def solve(self, cost: FloatArray, seconds: float, gap: float = 0.0, start: FloatArray | None = None) -> Said:
-        """Minimises for some costs, to a relative gap; `start` are values to start from, nan where there are none."""
-        ...
 
 
 def highs_is_elsewhere() -> bool:
@@ -142,7 +131,8 @@ def _checked_answer(said: highs_program.Said, checked: Checker, gap: float) -> S
     return Said(Status.TIME_LIMIT, x, said.bound)
 
 
-NATIVE: dict[str, type[Native]] = {"highs": NativeHighs, "gurobi": NativeGurobi}  # solvers that take a program as it is
+Native = NativeHighs | NativeGurobi
+NATIVE: dict[str, type[Native]] = {"highs": NativeHighs, "gurobi": NativeGurobi}  # take a program as it is
 
 
 class Checker:

@@ -23,9 +23,8 @@ from hasten.programs.native import NATIVE, Checker
 from hasten.programs.objectives import Objective, ObjectiveReader, Objectives, Order
 from hasten.programs.recognise import describe
 from hasten.programs.solving import Solving
-from hasten.programs.state import Recognised
+from hasten.programs.state import FirstLook, Recognised
 from hasten.programs.statement import Statement
-from hasten.programs.substitution import Substitution, substitute
 from hasten.proof import outcome as kernels
 from hasten.solvers import Progress, Solver, check_solver
 from hasten.support.arrays import FloatArray
@@ -57,14 +56,10 @@ class Program:
         if like is not None and not isinstance(like, Program):
             raise ProgramError(f"like is a program, of hasten.read or hasten.adopt; got {short(like)}.")
         self.statement = statement
-        self._like: Solving | None = None if like is None else like._solving
-        self._solving: Solving = Solving(statement, self._like)
+        self._like: tuple[Solving, ...] = () if like is None else (like._solving,)
+        self._solving: Solving = Solving(statement, self._like, True) if self._like else Solving.of(statement)
         self._objectives = ObjectiveReader(statement)
-        self._checked: set[str] = set()  # names of solvers that are there
         self._changed = 0  # calls in a row that brought other constraints
-        self._without: tuple[Solving, tuple[Substitution, Program] | None] | None = (
-            None  # constraints, and their program
-        )
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -74,25 +69,13 @@ class Program:
     @property
     def only_solver(self) -> str:
         """Why only the solver can answer this; "" where that is not so."""
-        why = self._solving.found.only_solver
-        return f"Only the solver can answer this: {why}." if why and self._substituted() is None else ""
-
-    def _substituted(self) -> tuple[Substitution, Program] | None:
-        """Returns a program without the continuous columns that equalities define, if that can be answered here."""
-        if self._without is None or self._without[0] is not self._solving:
-            found = substitute(self.statement) if self._solving.found.only_solver else None
-            inner = None if found is None else Program(found.reduced)
-            usable = None if found is None or inner is None or inner.only_solver else (found, inner)
-            self._without = self._solving, usable
-        return self._without[1]
+        why = "" if self._solving.network is not None else self._solving.found.only_solver
+        return f"Only the solver can answer this: {why}." if why else ""
 
     @property
     def recognised(self) -> Recognised:
         """Everything that was recognised, or an error that says why nothing was."""
-        if self.only_solver:
-            raise ProgramError(f"{self.only_solver} Use program.solve().")
-        inside = self._substituted()
-        return self._solving.found if inside is None else inside[1].recognised
+        return self._own.found
 
     @property
     def kinds(self) -> Kinds:
@@ -112,9 +95,9 @@ class Program:
     @property
     def _own(self) -> Solving:
         """Everything that was made of the constraints, or an error that says why nothing was."""
-        _ = self.recognised
-        if self._substituted() is not None:
-            raise ProgramError("Continuous variables of this program were substituted. Use program.solve().")
+        if self._solving.found.only_solver:
+            why = self.only_solver or f"This is a network that is no problem: {self._solving.found.only_solver}."
+            raise ProgramError(f"{why} Use program.solve().")
         return self._solving
 
     def problem(self, objective: Objective | None = None, *, order: Order = None) -> Problem:
@@ -128,7 +111,6 @@ class Program:
         return self.structure.batch(self._costs(matrix))
 
     def _costs(self, matrix: FloatArray) -> FloatArray:
-        """Returns the costs of labels under some objectives."""
         return self._own.costs.many(matrix, self.statement.sign, self.statement.constant)
 
     def values(self, answers: Solution | Solutions) -> FloatArray:
@@ -184,21 +166,17 @@ class Program:
             self.renew(model)
         c, seconds = self._objectives.one(objective, order), math.inf if time_limit is None else time_limit
         solving, sign, constant = self._solving, self.statement.sign, self.statement.sign * self.statement.constant
-        inside = self._substituted() if solving.found.only_solver else None
-        if inside is not None:
-            reduced, constants = inside[0].objectives(c[None])
-            begin = None if start is None else start[inside[0].kept]
-            within = inside[1].solve(objective=reduced[0], solver=solver, time_limit=time_limit, gap=gap, start=begin)
-            return self._or_start(self._restored(within, c, float(constants[0])), c, start)
+        if solving.network is not None:
+            flow = solving.network.solve(sign * c[None]).one(0)
+            if flow.outcome != kernels.OPEN:
+                return self._proved(c, flow, constant)
         if solving.found.only_solver:
             return self._or_start(self._solve_as_given(c, solver, seconds, gap, start), c, start)
         seen = solving.costs.look(c, sign)
-        if not seen.proved and seconds == math.inf:
+        if seen.outcome == kernels.OPEN and seconds == math.inf:
             seen = solving.prove_at_once(solving.way(solver), seen)
-        if seen.proved:
-            return self._answer(c, Status.PROVED, seen.x, seen.bound + constant, True, PROVED, "")
-        if seen.outcome == kernels.INFEASIBLE:
-            return self._answer(c, Status.INFEASIBLE, None, math.inf, True, Status.INFEASIBLE.value, "")
+        if seen.outcome in (kernels.PROVED, kernels.INFEASIBLE):
+            return self._proved(c, seen, constant)
         way = solving.way(solver)._replace(gap=gap, start=start)
 
         def tell(better: Solution) -> None:
@@ -228,19 +206,17 @@ class Program:
         if progress is not None and not callable(progress):
             raise ProgramError(f"progress must be a function, or None; got {brief(progress)}.")
         matrix = self._objectives.many(objectives, order)
-        inside = self._substituted() if self._solving.found.only_solver else None
-        if inside is not None:
-            reduced, constants = inside[0].objectives(matrix)
-            within = inside[1].solve_all(reduced, solver=solver, time_limit=time_limit, progress=progress)
-            each = zip(within, matrix, constants.tolist(), strict=True)
-            return Answers.of(self.statement, [self._restored(one, c, constant) for one, c, constant in each])
-        if self.only_solver or math.isfinite(self.statement.cutoff):
+        solving, sign, n = self._solving, self.statement.sign, len(matrix)
+        flows = None if solving.network is None else solving.network.solve(sign * matrix)
+        if flows is not None and (flows.outcome == kernels.PROVED).all():
+            seen = flows
+        elif solving.found.only_solver or math.isfinite(self.statement.cutoff):
             answers = [self.solve(objective=c, solver=solver, time_limit=time_limit) for c in matrix]
             return Answers.of(self.statement, answers)
-        solving, sign, n = self._solving, self.statement.sign, len(matrix)
-        seen = solving.costs.look_at_all(matrix, sign)
-        if time_limit is None:
-            solving.prove_few(solving.way(solver), seen)
+        else:
+            seen = solving.costs.look_at_all(matrix, sign)
+            if time_limit is None:
+                solving.prove_few(solving.way(solver), seen)
         (left,) = (seen.outcome != kernels.PROVED).nonzero()
 
         def tell(done: int, of: int) -> None:
@@ -287,7 +263,7 @@ class Program:
     def restate(self, new: Statement) -> None:
         """Takes another statement about the same variables."""
         old, self.statement, self._objectives.statement = self.statement, new, new
-        if old.same_constraints(new):
+        if old.digest() == new.digest():
             self._changed = 0
             return
         self._changed += 1
@@ -298,18 +274,13 @@ class Program:
             new.name or "The model",
             f" in {self._changed} calls in a row" if self._changed > 1 else "",
         )
-        self._solving = Solving(new, self._like, last=self._solving)
+        self._solving = Solving(new, (*self._like, self._solving), bool(self._like))
 
     def describe(self) -> str:
         """Describes the recognised structure, in words and as a small table."""
-        inside = self._substituted()
-        if inside is None:
-            return describe(self)
-        verb = "was" if inside[0].n_defined == 1 else "were"
-        return f"{count(inside[0].n_defined, 'continuous variable')} {verb} substituted.\n{inside[1].describe()}"
+        return describe(self)
 
     def _check_own(self, structure: Structure) -> None:
-        """Refuses the structure of another program's problems."""
         own = self.structure
         if structure is not own and [kind.labels for kind in structure.kinds] != [kind.labels for kind in own.kinds]:
             raise ProgramError(
@@ -320,19 +291,16 @@ class Program:
     def _check(self, solver: str | Solver, time_limit: float | None) -> None:
         """Checks a solver, each name once, and a time limit."""
         check_limit("time_limit", time_limit)
-        if not isinstance(solver, str) or solver not in self._checked:
+        if not isinstance(solver, str) or solver not in _CHECKED:
             check_solver(solver)
             if isinstance(solver, str):
-                self._checked.add(solver)
+                _CHECKED.add(solver)
 
-    def _restored(self, answer: Answer, c: FloatArray, constant: float) -> Answer:
-        """Returns an answer to the program without substituted columns with these columns in it."""
-        inside, x, value = self._substituted(), None, answer.objective
-        if answer.values_found is not None and inside is not None:
-            x = Checker(self.statement, "The substitution")(inside[0].values(answer.x[None])[0])
-            value = self.statement.value(x, c)
-        bound = answer.bound + constant + self.statement.constant
-        return replace(answer, program=self.statement, values_found=x, objective=value, bound=bound)
+    def _proved(self, c: FloatArray, seen: FirstLook, constant: float) -> Answer:
+        """Returns an answer without the solver: the best, or that there is none."""
+        if seen.outcome == kernels.INFEASIBLE:
+            return self._answer(c, Status.INFEASIBLE, None, math.inf, True, Status.INFEASIBLE.value, "")
+        return self._answer(c, Status.PROVED, seen.x, float(seen.bound) + constant, True, PROVED, "")
 
     def _or_start(self, answer: Answer, c: FloatArray, start: FloatArray | None) -> Answer:
         """Returns the values that it started from, if they are complete and valid, and better than an answer."""
@@ -361,7 +329,7 @@ class Program:
                 "and bound them closely, or solve the model with its own library."
             )
         sign = self.statement.sign
-        said = self._solving.native(solver).solve(sign * c, seconds, gap, start)
+        said = self._solving.ask_native(solver, sign * c, seconds, gap, start)
         bound = sign * self.statement.constant
         how = f"{self.only_solver} {UNBOUNDED if said.reason == UNBOUNDED else said.status.value}"
         return self._answer(c, said.status, said.x, said.bound + bound, False, how, said.reason)
@@ -387,6 +355,7 @@ class Program:
         return f"Program({program.name!r}, {count(program.n_columns, 'variable')}, {count(program.n_rows, 'row')})"
 
 
+_CHECKED: set[str] = set()  # names of solvers that are there
 _CUT = "Only answers were found whose objective is {:g} or {}, which the file rules out."
 
 
@@ -396,5 +365,5 @@ def share_kinds(programs: Sequence[Program]) -> list[Program]:
     if able:
         kinds = Kinds([program.recognised.parts for program in able])
         for program in able:
-            program._solving.use(kinds)
+            program._solving = program._solving.with_kinds(kinds)
     return list(programs)

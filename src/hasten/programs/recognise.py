@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hasten.model.kinds import MAX_LABELS, MAX_ROLES, MAX_TABLE, MAX_WEIGHT
-from hasten.programs.columns import group_columns, tighten_columns
+from hasten.programs.columns import define_columns, group_columns, tighten_columns
 from hasten.programs.kinds import find_parts, limits_before_slack
 from hasten.programs.labels import clip_weights, make_labels, rule_out_labels
 from hasten.programs.state import Recognised
@@ -99,6 +99,7 @@ def check_size(found: Recognised) -> None:
 STEPS: tuple[Callable[[Recognised], None], ...] = (
     refuse_infinity,
     tighten_columns,
+    define_columns,
     check_columns,
     group_columns,
     make_labels,
@@ -123,16 +124,31 @@ def describe(program: Program) -> str:
     head += f", {count(len(statement.tables), 'table')}." if statement.tables else "."
     if program.only_solver:
         return f"{head}\n{program.only_solver}"
-    found = program.recognised
+    found = program._solving.found
+    if program._solving.network is not None:
+        head += "\nIt is a network: a cheapest flow answers it."
+        if found.only_solver:
+            return f"{head} As a problem it cannot be stated: {found.only_solver}."
     if found.infeasible:
         return f"{head}\nNo answer is possible: no values within the bounds keep all rows."
+    n_sums = n_defined = n_continuous = 0
+    if found.defined is not None:
+        n_defined, n_continuous = len(set(found.defined.target.tolist())), found.defined.n_continuous
+        n_sums = n_defined - n_continuous
+    if n_continuous:
+        verb = "was" if n_continuous == 1 else "were"
+        head = f"{count(n_continuous, 'continuous variable')} {verb} substituted.\n{head}"
     kinds, structure = program.kinds, program.structure
     counts = Counter(kinds.variables[key].name for key in found.parts.variables)
-    n_fixed = n - len(set(found.space.column.tolist()) - {-1})
+    n_sums = 0 if found.defined is None else len(set(found.defined.target.tolist())) - found.defined.n_continuous
+    n_fixed = (
+        n - len(set(found.space.column.tolist()) - {-1}) - (n_sums + found.defined.n_continuous if found.defined else 0)
+    )
     left, tabled, said = found.rules.n_rows, found.tables.n_rows, found.n_merged - found.n_cliques
     lines = [
         head,
-        f"{n - n_fixed:,} became {count(structure.n_variables, 'variable')} of {count(len(counts), 'kind')}"
+        f"{n - n_fixed - n_defined:,} became {count(structure.n_variables, 'variable')} of {count(len(counts), 'kind')}"
+        + (f"; {n_sums:,} {'is a sum' if n_sums == 1 else 'are sums'} of others" if n_sums else "")
         + (f"; {n_fixed:,} can have one value only." if n_fixed else "."),
         f"{count(tabled, 'row')} became {count(len(found.tables.table), 'table')}; "
         f"{_idle(m - tabled - left - said)}; "

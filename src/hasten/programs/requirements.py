@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from hasten.errors import ProgramError
 from hasten.kernels.tolerance import TOLERANCE
-from hasten.programs.diagrams import Clause, Diagram, Parity, make_diagram
-from hasten.programs.formulas import read_formula
+from hasten.model.formulas import Clause, read_formula
+from hasten.programs.diagrams import Diagram, Parity, make_diagram
 from hasten.programs.program import Program
 from hasten.programs.statement import Builder
 from hasten.proof.paths import cheapest_paths

@@ -1,8 +1,8 @@
-"""The constraints of a program: the structure recognised in them, and how problems with them are answered.
+"""The constraints of a program: what was recognised in them, what labels cost, and how problems with them are answered.
 
 Answers are proved where that pays; elsewhere the solver is asked. It is given the program as it was stated, where it
 takes one, and what was recognised elsewhere. Its answers are checked against both. Which way pays is learned
-(`hasten.speedup.effort`).
+(`hasten.speedup.effort`). Programs with the same constraints share all of this: they are recognised by a digest.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from hasten.errors import ProgramError, SolverWrong
 from hasten.model.problem import Problem
@@ -20,24 +22,28 @@ from hasten.model.solution import Solution, Solutions, Source, Status
 from hasten.model.structure import Structure
 from hasten.programs.kinds import Kinds, build_structure
 from hasten.programs.native import NATIVE, Native, highs_is_elsewhere
-from hasten.programs.objectives import CostMap, FirstLook
+from hasten.programs.networks import Network, as_network
 from hasten.programs.recognise import recognise
-from hasten.programs.state import Recognised
+from hasten.programs.state import FirstLook, Recognised
 from hasten.programs.statement import Statement
 from hasten.proof.certifier import Certifier
+from hasten.proof.objectives import Columns, look_at_objective, look_at_objectives, write_values
 from hasten.proof.outcome import BOUND, OPEN, OUTCOME, PROVED
+from hasten.proof.steps import begins_with_looking
 from hasten.solvers import Progress, Solver, make_solver
 from hasten.solvers.base import answer
 from hasten.solvers.failures import OnError
 from hasten.speedup.black_box import prove_or_solve, prove_or_solve_one, solve_one, unknown
 from hasten.speedup.effort import EFFORTS, Effort, Schedule
 from hasten.speedup.parts import Limits
-from hasten.support.arrays import FloatArray, IntArray
+from hasten.support.arrays import FloatArray, IntArray, plain
+from hasten.support.cache import Cache
 from hasten.support.clock import now
 
 log = logging.getLogger(__name__)
 WITHOUT_LIMIT = Certifier()
 FEW = 32  # objectives that are settled one by one: more are faster as a batch
+AT_ONCE = 4096  # objectives that are looked at in one call
 _SHARED: dict[str, Solver] = {}  # by name, for all programs: some take long to load, and "auto" learns from all of them
 
 
@@ -45,6 +51,78 @@ def clock_for(solver: str | Solver) -> Callable[[], float]:
     """Returns the clock to time a solver with: processor time, which a busy machine disturbs less, if it works here."""
     here = solver == "gurobi" or (solver == "highs" and not highs_is_elsewhere())
     return time.process_time if here else time.perf_counter
+
+
+class CostMap:
+    """The costs of labels under an objective: a linear map, plus costs that every objective shares.
+
+    What no label decides (the constant, and columns with one value) is added to the labels of the first variable. A
+    column that others define adds its coefficient to theirs.
+    """
+
+    def __init__(self, found: Recognised, structure: Structure) -> None:
+        space, self.defined = found.space, found.defined
+        sets = space.column >= 0
+        self._shape, self._n_columns = (space.n_variables, len(space.column)), len(space.fixed)
+        self._made_of = found, structure
+        self._column, self._value = np.where(sets, space.column, 0), np.where(sets, space.value, 0.0)
+        self._fixed, self._n_first = np.flatnonzero(space.fixed), int(space.first[1])
+        self._fixed_value, self._base = space.fixed[self._fixed], found.base.copy()
+        self._base[: self._n_first] += found.constant
+
+    def __reduce__(self) -> tuple[type[CostMap], tuple[Recognised, Structure]]:
+        return CostMap, self._made_of  # what holds addresses is made anew
+
+    @cached_property
+    def _packed(self) -> Columns:
+        structure, space = self._made_of[1], self._made_of[0].space
+        return Columns.pack(
+            column=space.column,
+            value=space.value,
+            base=self._base,
+            fixed=space.fixed,
+            graph=[structure.graph.address],
+            looks=[begins_with_looking(structure.compiled)],
+        )
+
+    @cached_property
+    def _address(self) -> int:
+        return self._packed.address
+
+    def look(self, objective: FloatArray, sign: float) -> FirstLook:
+        """Looks at one objective, to minimise or, with the sign -1, to maximise."""
+        cost, x = np.empty(self._shape[1]), np.empty(self._n_columns)
+        c = plain(objective if self.defined is None else self.defined.objectives(objective[None])[0])
+        outcome, bound, size = look_at_objective(self._address, c, sign, cost, x)
+        if outcome == PROVED and self.defined is not None:
+            x = self.defined.values(x[None])[0]
+        return FirstLook(outcome, bound, size, cost, x)
+
+    def look_at_all(self, objectives: FloatArray, sign: float) -> FirstLook:
+        """Looks at many objectives."""
+        n = len(objectives)
+        seen, cost, x = np.empty((n, 3)), np.empty((n, self._shape[1])), np.empty((n, self._n_columns))
+        for begin in range(0, n, AT_ONCE):  # Ctrl-C is heard in between
+            some = slice(begin, begin + AT_ONCE)
+            c = plain(objectives[some] if self.defined is None else self.defined.objectives(objectives[some]))
+            look_at_objectives(self._address, c, sign, cost[some], x[some], seen[some])
+        proved = seen[:, 0] == PROVED
+        if self.defined is not None and proved.any():
+            x[proved] = self.defined.values(x[proved])
+        return FirstLook(seen[:, 0], seen[:, 1], seen[:, 2], cost, x)
+
+    def values(self, labels: IntArray, n: int) -> FloatArray:
+        """Returns the value of each column, a row for each of `n` labellings, given flat; nan without one."""
+        x = np.empty((n, self._n_columns))
+        write_values(self._address, labels.reshape(n, self._shape[0]), x)
+        return x if self.defined is None else self.defined.values(x)
+
+    def many(self, objectives: FloatArray, sign: float, constant: float) -> FloatArray:
+        """Returns the costs under many objectives, a row for each."""
+        c = objectives if self.defined is None else self.defined.objectives(objectives)
+        cost = c.take(self._column, axis=1) * (sign * self._value) + self._base
+        cost[:, : self._n_first] += sign * (constant + c[:, self._fixed] @ self._fixed_value)[:, None]
+        return np.asarray(cost)
 
 
 class AskedSolver(NamedTuple):
@@ -59,13 +137,30 @@ class AskedSolver(NamedTuple):
 
 
 class Solving:
-    """The constraints of a program, and everything that is made of them; other constraints take another one."""
+    """The constraints of a program, and everything that is made of them.
 
-    def __init__(self, statement: Statement, like: Solving | None = None, last: Solving | None = None) -> None:
-        self.statement, self._like = statement, like
-        self._last: Kinds | None = last.__dict__.get("kinds", last._last) if last else None
-        self._natives: dict[str, Native] = {}
+    `like` are others whose kinds to use, the first that suffice. `insists` is whether a user asked for the first.
+    """
+
+    def __init__(self, statement: Statement, like: Sequence[Solving] = (), insists: bool = False) -> None:
+        self.statement, self._like, self._insists = statement, like, insists
+        self._idle: dict[str, list[Native]] = {}  # programs as solvers hold them, which nobody uses now
         self._ways: dict[str, AskedSolver] = {}
+
+    @classmethod
+    def of(cls, statement: Statement) -> Solving:
+        """Returns everything that is made of constraints: known already, if they were seen before."""
+        key = statement.digest()
+        known = KNOWN.get(key)
+        if known is None:
+            known = cls(statement)
+            KNOWN.put(key, known, 1 + len(statement.row_column) + statement.n_columns)
+        return known
+
+    @cached_property
+    def network(self) -> Network | None:
+        """The network that the program is, if it is one."""
+        return as_network(self.statement)
 
     @cached_property
     def found(self) -> Recognised:
@@ -78,21 +173,18 @@ class Solving:
     @cached_property
     def kinds(self) -> Kinds:
         """The kinds of variables and tables: of the program that it is `like`, or was before, if they suffice."""
-        known = [self._like.kinds] if self._like is not None else []
-        known += [self._last] if self._last is not None else []
-        for kinds in known:
-            if kinds.know(self.found.parts):
-                return kinds
-        if self._like is not None:
+        for other in self._like:
+            if not other.found.only_solver and other.kinds.know(self.found.parts):
+                return other.kinds
+        if self._insists:
             log.warning("The other program lacks some kinds of this one: nothing learned carries over.")
         return Kinds([self.found.parts])
 
-    def use(self, kinds: Kinds) -> None:
-        """Takes kinds that know all parts of this program, in place of its own."""
-        for made in ("structure", "costs"):
-            self.__dict__.pop(made, None)
-        self.__dict__["kinds"] = kinds
-        self._ways.clear()
+    def with_kinds(self, kinds: Kinds) -> Solving:
+        """Returns the same constraints with kinds that know all parts of them."""
+        other = Solving(self.statement)
+        other.__dict__ |= {"found": self.found, "kinds": kinds}
+        return other
 
     @cached_property
     def structure(self) -> Structure:
@@ -102,20 +194,27 @@ class Solving:
     @cached_property
     def costs(self) -> CostMap:
         """The map from objectives to costs of labels."""
-        return CostMap(self.found.space, self.found.base, self.found.constant, self.structure)
+        return CostMap(self.found, self.structure)
 
-    def native(self, solver: str) -> Native:
-        """Returns the program as a solver holds it."""
-        if solver not in self._natives:
-            self._natives[solver] = NATIVE[solver](self.statement)
-        return self._natives[solver]
+    def ask_native(
+        self, solver: str, cost: FloatArray, seconds: float, gap: float = 0.0, start: FloatArray | None = None
+    ) -> Any:
+        """Asks a solver about the program as it is; another thread that asks meanwhile has a copy of its own."""
+        idle = self._idle.setdefault(solver, [])
+        try:
+            native = idle.pop()
+        except IndexError:
+            native = NATIVE[solver](self.statement)
+        said = native.solve(cost, seconds, gap, start)
+        idle.append(native)
+        return said
 
     def way(self, solver: str | Solver) -> AskedSolver:
         """Returns how to ask a solver about the recognised program. Named solvers are cached."""
         way = self._ways.get(solver) if isinstance(solver, str) else None
         if way is None:
-            plain = not self.statement.tables and not len(self.statement.products.left)
-            asked, as_given = solver, isinstance(solver, str) and solver in NATIVE and plain
+            plainly = not self.statement.tables and not len(self.statement.products.left)
+            asked, as_given = solver, isinstance(solver, str) and solver in NATIVE and plainly
             if solver == "highs" and not as_given and highs_is_elsewhere():
                 asked = "cpsat"
                 log.warning(
@@ -140,7 +239,7 @@ class Solving:
 
     def prove_at_once(self, way: AskedSolver, seen: FirstLook) -> FirstLook:
         """Sweeps and branches at once after a first look, as long as no proof has failed or taken long."""
-        if way.effort.compared or not seen.looked:
+        if way.effort.compared or seen.outcome != OPEN:
             return seen
         began = time.perf_counter()
         found = WITHOUT_LIMIT.settle(self.structure, seen.cost, seen.bound, seen.size)
@@ -156,7 +255,7 @@ class Solving:
         (left,) = (seen.outcome == OPEN).nonzero()
         for p in left.tolist() if left.size <= FEW else ():
             settled = self.prove_at_once(way, seen.one(p))
-            if not settled.proved:  # those after it may well be like it
+            if settled.outcome != PROVED:  # those after it may well be like it
                 return
             seen.outcome[p], seen.bound[p], seen.x[p] = settled.outcome, settled.bound, settled.x
 
@@ -176,7 +275,8 @@ class Solving:
         certifier = WITHOUT_LIMIT if seconds == math.inf else Certifier(time_limit=seconds / 2, improve=False)
 
         def certify(problem: Problem) -> Solution:
-            return certifier.after_looking(problem, seen.bound, seen.size) if seen.looked else certifier(problem)
+            looked = seen.outcome == OPEN
+            return certifier.after_looking(problem, seen.bound, seen.size) if looked else certifier(problem)
 
         def ask(found: Solution, patience: float, alone: bool) -> Solution:
             asked = self._solver(way, objective[None])
@@ -211,18 +311,21 @@ class Solving:
         )[0]
 
 
+KNOWN = Cache[bytes, Solving](5_000_000)  # by digest; weighed by terms
+
+
 class _AsGiven:
     """A solver that is asked about a program as it was given."""
 
     def __init__(self, solving: Solving, objectives: FloatArray, way: AskedSolver) -> None:
-        self.name, self._way = str(way.asked), way
+        self.name, self._way, self._solving = str(way.asked), way, solving
         self.interruptible = True  # it keeps time limits
-        self._native, self._objectives, self._space = solving.native(self.name), objectives, solving.found.space
+        self._objectives, self._space = objectives, solving.found.space
 
     def solve(self, problem: Problem, time_limit: float | None = None, start: IntArray | None = None) -> Solution:
         """Asks it, from its own last answer on. It was checked against the rows as they were given, which are all."""
         seconds, way = math.inf if time_limit is None else time_limit, self._way
-        said = self._native.solve(self._objectives[problem.id], seconds, way.gap, way.start)
+        said = self._solving.ask_native(self.name, self._objectives[problem.id], seconds, way.gap, way.start)
         if said.x is None:
             if said.status is Status.FAILED:
                 raise ProgramError(said.reason)

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from hasten.programs.definitions import Definitions
 from hasten.programs.statement import Statement
 from hasten.support.arrays import BoolArray, FloatArray, IntArray, ints, offsets, ranges, sizes_of
 
@@ -153,6 +155,7 @@ class Recognised:
 
     statement: Statement
     origin: FloatArray  # (n,) lower bounds as stated, from which given tables count values
+    defined: Definitions | None = None  # columns that are put in for
     groups: list[Group] = field(default_factory=list)
     space: Space = field(init=False)
     rules: Cells = field(init=False)
@@ -180,3 +183,17 @@ class Recognised:
         """Ends recognition: no values within the bounds keep all rows."""
         self.infeasible, self.groups, self.constant, self.n_merged, self.n_cliques = True, [], 0.0, 0, 0
         self.fix_all(np.zeros(self.statement.n_columns))
+
+
+class FirstLook(NamedTuple):
+    """The result of a first look at an objective, or of a cheapest flow; with one more axis, for several."""
+
+    outcome: Any
+    bound: Any
+    size: Any  # of the terms
+    cost: FloatArray  # (labels,)
+    x: FloatArray  # (columns,) the values, where they are proved
+
+    def one(self, p: int) -> FirstLook:
+        """Returns the result for one of several objectives."""
+        return FirstLook(*(each[p] for each in self))

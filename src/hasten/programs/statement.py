@@ -118,34 +118,20 @@ class Statement:
                 value += self.sign * table.costs[tuple([at[j] for j in table.scope])]
         return np.asarray(value)
 
-    def same_constraints(self, other: Statement) -> bool:
-        """Whether another statement differs in its objective, constant and sense at most."""
-        return (
-            self.columns == other.columns
-            and (self.maximize == other.maximize or not self.products.left.size)
-            and [table.scope for table in self.tables] == [table.scope for table in other.tables]
-            and all(map(np.array_equal, self._constraints(), other._constraints()))
-        )
-
     def digest(self) -> bytes:
-        """Returns a key that statements with the same constraints share, and no others."""
-        maximize = self.maximize and self.products.left.size > 0
-        said = (
-            self.columns,
-            [table.scope for table in self.tables],
-            maximize,
-            [len(each) for each in self._constraints()],
-        )
-        found = blake2b(repr(said).encode(), digest_size=16)
-        for array in self._constraints():
-            found.update(np.ascontiguousarray(array).data)
-        return found.digest()
-
-    def _constraints(self) -> list[Any]:
-        """Returns everything but objective, constant and sense, as arrays."""
+        """Returns a key that statements with the same constraints and names share, and no others."""
         quadratic = self.products.left, self.products.right, self.products.weight
         rows = self.row_first, self.row_column, self.row_weight, self.row_low, self.row_high
-        return [self.low, self.high, self.whole, *rows, *quadratic, *(table.costs for table in self.tables)]
+        tables = (table.costs for table in self.tables)
+        constraints: list[Any] = [self.low, self.high, self.whole, *rows, *quadratic, *tables]
+        maximize = self.maximize and self.products.left.size > 0
+        said = [table.scope for table in self.tables], maximize, [np.shape(each) for each in constraints]
+        found = blake2b(repr(said).encode(), digest_size=16)
+        for names in (self.columns, self.rows):
+            found.update("\0".join(names).encode())
+        for array in constraints:
+            found.update(np.ascontiguousarray(array).data)
+        return found.digest()
 
     def __repr__(self) -> str:
         return f"Statement({self.name!r}, {count(self.n_columns, 'column')}, {count(self.n_rows, 'row')})"
@@ -305,7 +291,8 @@ class Builder:
         column = np.array(self.row_column, dtype=np.int64)
         if column.size and not (column.min() >= 0 and column.max() < n):
             raise ProgramError(f"A row names a column that is not there; there are {n:,}, from 0.")
-        first, column, weight = _summed(offsets(self.row_size), column, weight, n)
+        m = len(row_low)
+        first, column, weight = sorted_terms(m, n, np.arange(m).repeat(self.row_size), column, weight)
         left, right = np.array(self.left, dtype=np.int64), np.array(self.right, dtype=np.int64)
         round_inwards(low, high, whole)
         return Statement(
@@ -377,12 +364,10 @@ def _finite(values: Any, what: str) -> FloatArray:
     return found
 
 
-def _summed(
-    first: IntArray, column: IntArray, weight: FloatArray, n_columns: int
+def sorted_terms(
+    n_rows: int, n_columns: int, row: IntArray, column: IntArray, weight: FloatArray
 ) -> tuple[IntArray, IntArray, FloatArray]:
-    """Returns the terms of rows sorted by column, terms of one column added up, and zeros left out."""
-    n_rows = len(first) - 1
-    row = np.arange(n_rows).repeat(np.diff(first))
+    """Returns where rows start, and their terms sorted by column, those of one column added up, without zeros."""
     number = row * max(1, n_columns) + column
     if number.size and not (number[1:] > number[:-1]).all():
         number, at = np.unique(number, return_inverse=True)

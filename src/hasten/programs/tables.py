@@ -75,7 +75,6 @@ def tabulated(space: Space, cells: Cells, which: BoolArray) -> Iterator[tuple[In
 
 
 def _allowed(space: Space, cells: Cells, rows: IntArray, scope: IntArray, shape: Scope) -> BoolArray:
-    """Returns which label tuples each of some rows allows."""
     number = np.full(cells.n_rows, -1)
     number[rows] = np.arange(len(rows))
     some = cells.only(number[cells.row] >= 0)
@@ -175,7 +174,6 @@ def find_cliques(space: Space, cells: Cells) -> list[Clique]:
 
 
 def _exclusions(space: Space, cells: Cells, pairs: BoolArray) -> Exclusions:
-    """Returns the rows over two variables that forbid a set of labels of one with a set of labels of the other."""
     found = Exclusions()
     for rows, scope, allowed in tabulated(space, cells, pairs):
         forbidden = ~allowed

@@ -10,7 +10,7 @@ costs no more than the bound, within `TOLERANCE`, *is* an optimum of the integer
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, overload
@@ -23,19 +23,19 @@ from hasten.model.compiled import Compiled
 from hasten.model.problem import Problem, check_one
 from hasten.model.solution import Solution, Solutions
 from hasten.model.structure import Structure
-from hasten.proof.answers import Answers
 from hasten.proof.branch import BRANCHING, BranchPlan
 from hasten.proof.elimination.plan import reduce
-from hasten.proof.outcome import BOUND, LOOK, SIZE, STEP, Proofs, nothing_known
-from hasten.proof.plan import MAX_SWEEPS, ProofPlan, Work
+from hasten.proof.improve import IMPROVING, Improvement
+from hasten.proof.outcome import BOUND, LOOK, OPEN, OUTCOME, SIZE, STEP, STOPPED, Proofs, nothing_known
+from hasten.proof.plan import MAX_SWEEPS, ProofPlan, Step, Work
 from hasten.proof.ranking import MinMarginals, Ranking, best_labellings, min_marginals
 from hasten.proof.recorder import MOST_WORK, EnoughError, ProofRecorder
 from hasten.proof.report import STEPS, Report, solution_of, solutions_of, start_from
-from hasten.proof.steps import AFTER_LOOKING, prove
+from hasten.proof.steps import AFTER_LOOKING, BEFORE_IMPROVING, prove
 from hasten.support.arrays import FloatArray, plain
 from hasten.support.checks import check_limit, check_switch, check_whole
-from hasten.support.clock import Clock
-from hasten.trace.events import ProofStep, Trace
+from hasten.support.clock import Clock, now
+from hasten.trace.events import Trace
 
 if TYPE_CHECKING:
     from hasten.certificates.writing import Certificate
@@ -188,7 +188,7 @@ class Certifier:
         check_one(problem)
         return Certificate.of(self(problem), partial(outline, max_join=self.max_join), answer)
 
-    def trace(self, problem: Problem, *, names: Sequence[str] | None = None) -> Trace[ProofStep]:
+    def trace(self, problem: Problem, *, names: Sequence[str] | None = None) -> Trace:
         """Certifies slowly and returns what it did, step by step: a value that prints, draws itself, and is plain data.
 
         `names` are what people call the variables, one for each. Limits of time do not count.
@@ -242,3 +242,54 @@ class Certifier:
 def _note_look(proofs: Proofs, bound: float, size: float) -> None:
     """Notes what looking returned of the only problem."""
     proofs.values[BOUND, 0], proofs.values[SIZE, 0], proofs.facts[STEP, 0] = bound, size, LOOK
+
+
+class Answers(Iterator[Solution]):
+    """Answers, each cheaper than the one before, or with a higher bound; the last one is proved, or time was up.
+
+    Made by `Certifier.improving`. The work waits between two answers. `tell` is called with each of them.
+    """
+
+    tell: Callable[[Solution], None] | None = None
+
+    def __init__(self, problem: Problem, work: Work, seconds: float, steps: Sequence[Step] = BEFORE_IMPROVING) -> None:
+        self._problem, self._work, self._until = problem, work, now() + seconds
+        self._begun = self._over = False
+        prove(work, ONLY, steps)
+        is_open = work.proofs.facts[OUTCOME, 0] == OPEN and work.taking(IMPROVING, ONLY).size
+        self._improvement = Improvement(work, 0) if is_open else None
+
+    @property
+    def answer(self) -> Solution:
+        """The best answer so far."""
+        labels, values, facts = self._work.proofs
+        batch = self._problem.batch.resolved()
+        return solutions_of(batch, Proofs(labels.copy(), values.copy(), facts.copy())).only(self._problem)
+
+    def __next__(self) -> Solution:
+        if self._over:
+            raise StopIteration
+        begun, self._begun = self._begun, True
+        if begun or self._improvement is None:
+            self._over = not self._go(self._until, changed=True)
+        return self.answer
+
+    def within(self, seconds: float) -> Solution:
+        """Returns the best answer after so many seconds more, or once it is proved."""
+        self._go(min(self._until, now() + seconds), changed=False)
+        return self.answer
+
+    def _go(self, until: float, changed: bool) -> bool:
+        """Goes on until a time, or until something has `changed`; whether the problem is still open, and time left."""
+        values, facts = self._work.proofs.values, self._work.proofs.facts
+        known = values[:2, 0].tolist()
+        while self._improvement is not None and self._improvement.go(until):
+            if values[:2, 0].tolist() != known:
+                known = values[:2, 0].tolist()
+                if self.tell is not None:
+                    self.tell(self.answer)
+                if changed:
+                    return True
+        if facts[OUTCOME, 0] == OPEN and now() >= self._until < math.inf:
+            facts[OUTCOME, 0] = STOPPED
+        return False

@@ -16,34 +16,22 @@ from hasten.kernels.layout import COST, TABLE, Arrays, BatchArrays, Graph, graph
 from hasten.kernels.rows import rows_hold
 from hasten.kernels.score import total_cost
 from hasten.model.compiled import Compiled
-from hasten.proof.elimination.kernels import eliminate, plan_at, restore
-from hasten.proof.elimination.lanes import (
-    Lanes,
-    add_costs,
-    eliminate_lanes,
-    labels_in_lane,
-    put_in_lanes,
-    restore_lanes,
-)
+from hasten.proof import outcome as status
+from hasten.proof.elimination.kernels import Reduction, eliminate, plan_at, restore
+from hasten.proof.elimination.lanes import Lanes, add_costs, eliminate_lanes, put_in_lanes, restore_lanes
 from hasten.proof.elimination.plan import plan_reduction, reduce
-from hasten.proof.elimination.reduction import Reduction
 from hasten.proof.outcome import (
-    BEST,
-    BOUND,
-    ELIMINATE,
-    LABELS_BY,
-    OUTCOME,
-    SIZE,
-    STEP,
-    STOPPED,
+    OVERFLOW,
     Proofs,
     State,
+    cheapest,
+    rounding,
     rule_out,
+    tables_alone,
     take_bound,
     take_labels,
 )
 from hasten.proof.plan import BRIEF, ProofPlan, Work
-from hasten.proof.terms import OVERFLOW, cheapest, rounding, tables_alone
 from hasten.support.arrays import IntArray
 from hasten.support.clock import ALL, AT
 
@@ -77,7 +65,7 @@ class Eliminating:
         """Eliminates all variables of problems, unless their optimum without rules is known already."""
         if work.plan is None or work.plan.part(self).relaxed:
             relaxed = work.of_each(self, problems, "relaxed") > 0.0
-            problems = problems[~(relaxed & (work.proofs.values[BOUND].take(problems) > -np.inf))]
+            problems = problems[~(relaxed & (work.proofs.values[status.BOUND].take(problems) > -np.inf))]
         if len(problems):
             run = eliminate_some if len(problems) < WIDTH else eliminate_alike
             work.run(run, problems, work.addresses(self, problems), seconds=work.seconds(self, problems), anyway=BRIEF)
@@ -93,42 +81,33 @@ def relax(shape: Compiled) -> Reduction:
 
 @inlined_kernel
 def settle(
-    batch: BatchArrays,
-    proofs: Proofs,
-    p: int,
-    graph: Graph,
-    least: float,
-    found: float,
-    size: float,
-    labels: IntArray,
+    batch: BatchArrays, proofs: Proofs, p: int, graph: Graph, least: float, found: float, size: float, labels: IntArray
 ) -> None:
     """Notes how an elimination ended: the least cost, and the cost of the labels that were restored."""
     values, facts = proofs.values, proofs.facts
-    values[BOUND, p], values[SIZE, p], facts[STEP, p] = -np.inf, size if size < OVERFLOW else np.inf, ELIMINATE
-    if values[BEST, p] == np.inf:
-        facts[LABELS_BY, p] = ELIMINATE
+    values[status.BOUND, p], facts[status.STEP, p] = -np.inf, status.ELIMINATE
+    values[status.SIZE, p] = size if size < OVERFLOW else np.inf
+    if values[status.BEST, p] == np.inf:
+        facts[status.LABELS_BY, p] = status.ELIMINATE
     if not size < OVERFLOW:  # sums may overflow
         return
     if least == np.inf:
-        facts[LABELS_BY, p] = ELIMINATE
-        rule_out(proofs, p, ELIMINATE)
+        facts[status.LABELS_BY, p] = status.ELIMINATE
+        rule_out(proofs, p, status.ELIMINATE)
         return
     fits = rows_hold(graph, labels)
     if not fits and not graph.row_label.size:  # a rule over nothing, whatever the labels
-        facts[LABELS_BY, p] = ELIMINATE
-        rule_out(proofs, p, ELIMINATE)
+        facts[status.LABELS_BY, p] = status.ELIMINATE
+        rule_out(proofs, p, status.ELIMINATE)
         return
     if fits:
-        take_labels(batch, proofs, p, labels, found, ELIMINATE)
+        take_labels(batch, proofs, p, labels, found, status.ELIMINATE)
     take_bound(proofs, p, least - rounding(graph, size), size)
 
 
 @driver
 def eliminate_some(arrays: Arrays, problems: IntArray, state: State, reduced: IntArray, watch: IntArray) -> None:
-    """Certifies some problems of which elimination leaves nothing; those that break a rule stay open.
-
-    `reduced` has, for each problem, the addresses of its plan and of the graph that it leaves.
-    """
+    """Certifies some problems of which elimination leaves nothing; those that break a rule stay open."""
     batch, proofs = BatchArrays(*arrays), Proofs(*state)
     n_work, n_variables = 0, 0
     for x in range(problems.size):
@@ -143,14 +122,14 @@ def eliminate_some(arrays: Arrays, problems: IntArray, state: State, reduced: In
         p, plan = problems[x], plan_at(reduced[x, 0])
         watch[AT] = x + 1
         if watch[ALL]:
-            proofs.facts[OUTCOME, p] = STOPPED
+            proofs.facts[status.OUTCOME, p] = status.STOPPED
             continue
         graph, cost, table = instance_of(batch, p)
         constant, found, (_, size) = np.inf, np.inf, cheapest(graph, cost, table, labels)
         if size < OVERFLOW:
             constant = eliminate(plan, cost, table, work, nothing, stop)
             if constant != constant:
-                proofs.facts[OUTCOME, p] = STOPPED
+                proofs.facts[status.OUTCOME, p] = status.STOPPED
                 continue
             restore(plan, cost, table, work, none, labels)
             found = total_cost(graph, cost, table, labels)
@@ -203,7 +182,7 @@ def eliminate_alike(arrays: Arrays, problems: IntArray, state: State, reduced: I
             finished = eliminate_lanes(plan, table, lanes, stop)
         if not finished:
             for x in range(begin, end):
-                proofs.facts[OUTCOME, problems[x]] = STOPPED
+                proofs.facts[status.OUTCOME, problems[x]] = status.STOPPED
             begin = end
             continue
         restore_lanes(plan, table, lanes)
@@ -212,8 +191,9 @@ def eliminate_alike(arrays: Arrays, problems: IntArray, state: State, reduced: I
         for lane in range(end - begin):
             p = problems[begin + lane]
             constant, size, found = line[lane], line[WIDTH + lane] + in_tables, line[2 * WIDTH + lane]
-            if found < proofs.values[BEST, p] or graph.row_low.size:
-                labels_in_lane(lanes, lane, labels)
+            if found < proofs.values[status.BEST, p] or graph.row_low.size:
+                for v in range(labels.size):
+                    labels[v] = int(lane_labels[WIDTH * v + lane])
             settle(batch, proofs, p, graph, constant, found, size, labels)
         begin = end
     watch[AT] = 0

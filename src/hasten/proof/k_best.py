@@ -1,15 +1,11 @@
 """The k best labellings, in order: a dive that keeps several labellings.
 
-Elimination makes this cheap. What is left after it is searched depth first, as in a dive, with messages as the bound.
-Each labelling of that is then completed in every way that is cheap enough, the eliminated variables in reverse: at each
-of them a derived table holds the least that all variables before it can still cost, exactly. So every step towards a
-completion knows what that will cost, and none is taken in vain.
+What elimination leaves is searched as in a dive. Each of its labellings is completed in every way that is cheap enough,
+eliminated variables in reverse: the derived tables hold, exactly, what all variables before one can still cost.
 
-What is left out costs at least the k-th labelling less `FINE` of its allowance and rounding, or, while fewer than k
-are known, more than a *ceiling*. That comes from a first labelling and those that differ from it in the choice at one
-variable, which are all different: the costliest of the nearest few. What was found above it is dropped when it falls,
-since others that cost as much are not looked at any more. Where a search below it ends with fewer than k, it starts
-again with a higher one. With k found, or without a ceiling, its end proves that no others are among the best.
+What is left out costs at least the k-th labelling less `FINE` of its allowance and rounding, or, while fewer are known,
+more than a *ceiling*: that of the nearest few labellings that differ from a first one in one choice. What was found
+above it is dropped when it falls. A search below it that ends with fewer than k starts again with a higher one.
 """
 
 from __future__ import annotations
@@ -19,10 +15,9 @@ from typing import NamedTuple
 import numpy as np
 
 from hasten.jit import driver, grid, inlined_kernel, keep, kernel, part, split
-from hasten.kernels.layout import BatchArrays, Instance, graph_at, instance_of
+from hasten.kernels.layout import BatchArrays, Instance, graph_at, instance_of, stopped, together
 from hasten.kernels.rows import rows_hold
 from hasten.kernels.score import total_cost
-from hasten.kernels.stopping import stopped
 from hasten.kernels.tolerance import FINE, allowance, prune_above
 from hasten.proof.branch.certify import Reduced
 from hasten.proof.branch.dive import (
@@ -36,20 +31,11 @@ from hasten.proof.branch.dive import (
     open_root,
     prepare,
 )
-from hasten.proof.branch.space import (
-    dual_floats,
-    make_dual,
-    make_tree,
-    n_tree_floats,
-    space_for,
-    together,
-    tree_ints,
-)
+from hasten.proof.branch.space import dual_floats, make_dual, make_tree, space_for, tree_floats, tree_ints
 from hasten.proof.elimination.kernels import Plan, combine, eliminate, plan_at
-from hasten.proof.outcome import INFEASIBLE
+from hasten.proof.outcome import INFEASIBLE, OVERFLOW, cheapest, rounding
 from hasten.proof.sweep.dual import Dual, safe_bound, start_dual
 from hasten.proof.sweep.sweeping import Known, prove
-from hasten.proof.terms import OVERFLOW, cheapest, rounding
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.clock import AT
 
@@ -70,7 +56,7 @@ class Ranking(NamedTuple):
 class Limits(NamedTuple):
     """The limits of a search: which costs are cheap enough, and how many nodes it may take."""
 
-    size: float  # of the terms (`hasten.proof.terms`)
+    size: float  # of the terms (`hasten.proof.outcome`)
     slip: float  # how far rounding can put a sum off
     max_nodes: int
     near: int  # labellings near the first that the ceiling is above, at most k
@@ -287,7 +273,7 @@ def rank_labellings(
     graph, cost, table = instance
     plan, small = plan_at(reduced[0, 0]), graph_at(reduced[0, 1])
     n_steps = plan.variable.size
-    n_floats = n.work, n.labels, together(dual_floats(n)), n_tree_floats(n, 0), n_steps + 1, k
+    n_floats = n.work, n.labels, together(dual_floats(n)), together(tree_floats(n, 0)), n_steps + 1, k
     n_ints = n.variables, n.variables, n.given, together(tree_ints(n, 0)), n_steps, n_steps
     floats, ints = np.zeros(together(n_floats)), np.zeros(together(n_ints), dtype=np.int64)
     work, kept_cost, for_dual, for_tree, way_total, way_smallest = split(floats, n_floats)

@@ -11,9 +11,8 @@ import numpy as np
 from hasten.jit import Record, driver, inlined_kernel, keep, kernel, viewer
 from hasten.kernels.layout import Graph, graph_at
 from hasten.kernels.tolerance import is_proved
-from hasten.proof.look import look
+from hasten.proof.look import Repair, Space, look, make_scratch, n_numbers, space_for
 from hasten.proof.outcome import OPEN, PROVED, UNTRIED
-from hasten.proof.repair import Repair, Space, make_scratch, n_numbers, space_for
 from hasten.support.arrays import FloatArray, IntArray
 
 
@@ -29,20 +28,6 @@ class Columns(Record):
 
 
 columns_at = viewer(Columns)
-
-
-@kernel
-def label_costs(columns: Columns, graph: Graph, objective: FloatArray, sign: float, cost: FloatArray) -> None:
-    """Writes what labels cost; what none decides is added to those of the first variable."""
-    for label in range(cost.size):
-        cost[label] = columns.base[label]
-        if columns.column[label] >= 0:
-            cost[label] += sign * (objective[columns.column[label]] * columns.value[label])
-    shift = 0.0
-    for j in range(columns.fixed.size):
-        shift += columns.fixed[j] * objective[j]
-    for label in range(graph.first[1]):
-        cost[label] += sign * shift
 
 
 @kernel
@@ -71,19 +56,22 @@ def write_values(address: int, labels: IntArray, x: FloatArray) -> None:
 
 @inlined_kernel
 def look_at_one(
-    columns: Columns,
-    objective: FloatArray,
-    sign: float,
-    cost: FloatArray,
-    own: tuple[Repair, IntArray],
-    x: FloatArray,
+    columns: Columns, objective: FloatArray, sign: float, cost: FloatArray, own: tuple[Repair, IntArray], x: FloatArray
 ) -> tuple[int, float, float]:
     """Writes what labels cost and, where looking proves an answer, its values.
 
     `sign` is -1 where the objective is maximised. Returns the outcome, a bound, and the size of the terms.
     """
     graph, (scratch, labels) = graph_at(columns.graph[0]), own
-    label_costs(columns, graph, objective, sign, cost)
+    for label in range(cost.size):
+        cost[label] = columns.base[label]
+        if columns.column[label] >= 0:
+            cost[label] += sign * (objective[columns.column[label]] * columns.value[label])
+    shift = 0.0
+    for j in range(columns.fixed.size):
+        shift += columns.fixed[j] * objective[j]
+    for label in range(graph.first[1]):  # what no label decides is added to those of the first variable
+        cost[label] += sign * shift
     outcome, bound, size = UNTRIED, -np.inf, np.inf
     if columns.looks[0]:
         _, found, bound, size = look(graph, cost, graph.table, scratch, labels)

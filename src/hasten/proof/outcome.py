@@ -1,7 +1,7 @@
-"""The state of a proof, for kernels: what is known of each problem, by which step, and when to stop.
+"""The state of a proof, for kernels: what is known of each problem, and by which step. What its terms may come to.
 
-Kernels hold no lock and hear no signals: they look at a stop flag, a few numbers that the calling thread writes
-(`hasten.support.clock`). The numbers here are compiled into kernels (`hasten.jit`).
+The *terms* are costs and table entries. Where all of them are integers, so is every labelling's cost, and a bound may
+be rounded up to one. The numbers here are compiled into kernels (`hasten.jit`).
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from hasten.jit import inlined_kernel, kernel
-from hasten.kernels.layout import BatchArrays, labels_of
-from hasten.kernels.tolerance import TOLERANCE, is_proved
+from hasten.kernels.layout import BatchArrays, Graph, Instance, labels_of
+from hasten.kernels.tolerance import EPS, TOLERANCE, is_proved
 from hasten.support.arrays import BoolArray, FloatArray, IntArray
 
 PROVED, OPEN, INFEASIBLE, STOPPED = 0, 1, 2, 3  # outcomes
@@ -21,6 +21,9 @@ GIVEN, LOOK, REPAIR, ELIMINATE, CUT, SWEEP, BRANCH = 0, 1, 2, 3, 4, 5, 6  # the 
 BEST, BOUND, SIZE = 0, 1, 2  # values: the best cost so far, a lower bound, the size of the terms
 OUTCOME, STEP, LABELS_BY, N_SWEEPS, N_NODES = 0, 1, 2, 3, 4  # facts; the last step taken, the one that found the labels
 UNFIXED = -1  # in place of the label of a variable that is not fixed
+OVERFLOW = 1e297  # costs of this size: their sums may reach inf, which means forbidden
+MOST = 2.0**32  # of integral terms together: such sums are exact, and rounding in bounds is far below 1
+SURE = 2.0**-20  # how much less than 1 a gap must be at least
 
 
 class Proofs(NamedTuple):
@@ -89,6 +92,74 @@ def rule_out(proofs: Proofs, p: int, step: int) -> None:
     proofs.values[BEST, p] = proofs.values[BOUND, p] = np.inf
 
 
+@kernel
+def cheapest(graph: Graph, cost: FloatArray, table: FloatArray, labels: IntArray) -> tuple[float, float]:
+    """Labels each variable at its cheapest; returns the least that any labelling can cost, and the size of its terms.
+
+    The least is that of each variable and of each table by itself. The size is the sum of each variable's largest
+    finite cost and each table's largest finite entry, in magnitude.
+    """
+    first, total, size = graph.first, 0.0, 0.0
+    for v in range(first.size - 1):
+        least, chosen, largest = np.inf, first[v], 0.0
+        for at in range(first[v], first[v + 1]):
+            value = cost[at]
+            if value < least:
+                least, chosen = value, at
+            if value < np.inf:
+                largest = max(largest, abs(value))
+        labels[v] = chosen - first[v]
+        total += least
+        size += largest
+    total, in_tables = tables_alone(graph, table, total)
+    return total, size + in_tables
+
+
+@kernel
+def tables_alone(graph: Graph, table: FloatArray, total: float) -> tuple[float, float]:
+    """Returns a total with the least entry of each table added, and the size of all tables' terms."""
+    size = 0.0
+    for x in range(graph.soft_at.size):
+        least, largest = np.inf, 0.0
+        for at in range(graph.soft_at[x], graph.soft_at[x] + graph.soft_size[x]):
+            if table[at] < np.inf:
+                least, largest = min(least, table[at]), max(largest, abs(table[at]))
+        total += least * graph.soft_count[x]
+        size += largest * graph.soft_count[x]
+    return total, size
+
+
+@kernel
+def rounding(graph: Graph, size: float) -> float:
+    """Returns how far, at most, any sum of one cost per variable and one entry per table can be off.
+
+    A sum of n numbers, however it is ordered, is off by less than n * eps times the sum of their magnitudes.
+    """
+    n_terms = 4 + graph.order.size
+    for x in range(graph.soft_count.size):
+        n_terms += graph.soft_count[x]
+    return n_terms * EPS * size
+
+
+@kernel
+def integral_gap(instance: Instance, size: float, slip: float) -> float:
+    """Returns how far below a labelling's cost a bound may be with no other cost between; 0: costs are not integral.
+
+    `slip` is how far rounding can put a bound off.
+    """
+    graph, cost, table = instance
+    if not size < MOST:
+        return 0.0
+    for at in range(graph.first[graph.order.size]):
+        if cost[at] != np.floor(cost[at]):  # forbidden ones are equal
+            return 0.0
+    for x in range(graph.soft_at.size):
+        for at in range(graph.soft_at[x], graph.soft_at[x] + graph.soft_size[x]):
+            if table[at] != np.floor(table[at]):
+                return 0.0
+    return max(1.0 - 2.0 * slip - SURE, 0.0)
+
+
 def are_proved(cost: FloatArray, bound: FloatArray, size: FloatArray) -> BoolArray:
     """Tells which costs are optima, given bounds and sizes of terms: `kernels.tolerance.is_proved`, for arrays."""
     with np.errstate(invalid="ignore", under="ignore"):  # inf - inf; tiny costs
@@ -103,23 +174,18 @@ def prove_met(proofs: Proofs, problems: IntArray) -> None:
     proofs.facts[OUTCOME, problems[met & ((outcome == OPEN) | (outcome == STOPPED))]] = PROVED
 
 
-def keep_bounds(proofs: Proofs, problems: IntArray, before: FloatArray) -> None:
-    """Gives problems the bounds that they had before where later steps ended with lower ones."""
-    values = proofs.values
-    lower = values[BOUND].take(problems) < before
-    if not lower.any():
-        return
-    problems, before = problems[lower], before[lower]
-    values[BOUND, problems] = np.minimum(before, values[BEST, problems])
-    prove_met(proofs, problems)
+def take_fixed(proofs: Proofs, problems: IntArray, fixing: Fixing, before: FloatArray) -> None:
+    """Subtracts what fixing may lose from the bounds of problems, and says anew whether they are proved.
 
-
-def take_loss(proofs: Proofs, problems: IntArray, fixing: Fixing) -> None:
-    """Subtracts what fixing may lose from the bounds of problems, and says anew whether they are proved."""
-    if not fixing.labels.size:
-        return
+    Problems keep the bounds that they had `before` where that ends with lower ones.
+    """
     values, facts = proofs.values, proofs.facts
     some = problems[(fixing.loss[problems] > 0.0) & np.isfinite(values[BOUND, problems])]
     values[BOUND, some] -= fixing.loss[some]
     met = are_proved(values[BEST, some], values[BOUND, some], values[SIZE, some])
     facts[OUTCOME, some[(facts[OUTCOME, some] == PROVED) & ~met]] = OPEN
+    lower = values[BOUND].take(problems) < before
+    if lower.any():
+        problems, before = problems[lower], before[lower]
+        values[BOUND, problems] = np.minimum(before, values[BEST, problems])
+        prove_met(proofs, problems)

@@ -21,7 +21,7 @@ from hasten.kernels.layout import BatchArrays, Graph, costs_of, graph_of, labels
 from hasten.kernels.rows import rows_hold
 from hasten.kernels.score import total_cost
 from hasten.kernels.tolerance import EPS, TOLERANCE, is_proved
-from hasten.proof.terms import OVERFLOW, cheapest, rounding
+from hasten.proof.outcome import OVERFLOW, cheapest, rounding
 from hasten.support.arrays import FloatArray, IntArray
 
 

@@ -17,11 +17,7 @@ ROUNDING = 4.0 * 2.0**-53  # of one addition, and of its terms
 
 @driver
 def cheapest_paths(
-    variable: IntArray,
-    successor: IntArray,
-    costs: tuple[FloatArray, FloatArray],
-    values: FloatArray,
-    bound: FloatArray,
+    variable: IntArray, successor: IntArray, costs: tuple[FloatArray, FloatArray], values: FloatArray, bound: FloatArray
 ) -> None:
     """Writes the values along the cheapest path, and a bound on what it costs, for each row of costs of 0 and of 1.
 

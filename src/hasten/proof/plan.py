@@ -34,18 +34,6 @@ BRIEF = 0.05  # seconds: steps that take no longer are taken even where no time 
 NOBODY = np.zeros(0, dtype=np.int64)  # the numbers of no problems
 
 
-class Part(Protocol):
-    """A step's plan for one structure."""
-
-    @property
-    def addresses(self) -> IntArray:
-        """One row: where the plan lies, for kernels."""
-
-    @property
-    def seconds(self) -> float:
-        """The most that a problem takes, nearly always."""
-
-
 @dataclass(frozen=True, eq=False)
 class RecordPlan:
     """A plan that is one record."""
@@ -69,7 +57,10 @@ class Step(Protocol):
     """A step of a proof."""
 
     def plan(self, plan: ProofPlan) -> Any:
-        """Returns the step's plan for a structure, a `Part`; None if the step is not for it."""
+        """Returns the step's plan for a structure; None if the step is not for it.
+
+        It says how many `seconds` a problem takes at most, nearly always, and at which `addresses` kernels find it.
+        """
 
     def run(self, work: Work, problems: IntArray) -> None:
         """Takes the step on some open problems whose structures have a plan for it."""

@@ -22,21 +22,9 @@ from hasten.kernels.layout import Arrays, BatchArrays, Graph, Instance, graph_of
 from hasten.kernels.score import entry, total_cost
 from hasten.kernels.stopping import stopped
 from hasten.model.compiled import Compiled
-from hasten.proof.outcome import (
-    BRANCH,
-    LOOK,
-    N_NODES,
-    OUTCOME,
-    SIZE,
-    STEP,
-    STOPPED,
-    Proofs,
-    State,
-    take_bound,
-    take_labels,
-)
+from hasten.proof import outcome as status
+from hasten.proof.outcome import OVERFLOW, Proofs, State, cheapest, rounding, take_bound, take_labels
 from hasten.proof.plan import ProofPlan, RecordPlan, Work
-from hasten.proof.terms import OVERFLOW, cheapest, rounding
 from hasten.support.arrays import BoolArray, FloatArray, IntArray, sizes_of
 from hasten.support.clock import ALL, AT
 
@@ -67,7 +55,7 @@ class Pruning:
     def plan(self, plan: ProofPlan) -> RecordPlan | None:
         """Returns the defaults, where tables are large, only forbid, and each has a variable that gives way."""
         graph = plan.shape.graph
-        if plan.max_join is not None or plan.max_nodes == 0 or graph.row_low.size or graph.soft_at.size:
+        if {plan.max_join, plan.max_nodes} != {None} or graph.row_low.size or graph.soft_at.size:
             return None
         return plan.shape.made(find_defaults)
 
@@ -474,7 +462,7 @@ def prune_some(arrays: Arrays, problems: IntArray, state: State, plans: IntArray
         p = problems[x]
         watch[AT] = x + 1
         if watch[ALL]:
-            proofs.facts[OUTCOME, p] = STOPPED
+            proofs.facts[status.OUTCOME, p] = status.STOPPED
             continue
         instance = instance_of(batch, p)
         graph, cost, table = instance
@@ -484,9 +472,9 @@ def prune_some(arrays: Arrays, problems: IntArray, state: State, plans: IntArray
         nodes = prune(instance, defaults_at(plans[x]), left, stop)
         if nodes < 0:
             continue
-        found, step = total_cost(graph, cost, table, labels), BRANCH if nodes else LOOK
-        proofs.values[SIZE, p], proofs.facts[STEP, p] = size, step
-        proofs.facts[N_NODES, p] += nodes
+        found, step = total_cost(graph, cost, table, labels), status.BRANCH if nodes else status.LOOK
+        proofs.values[status.SIZE, p], proofs.facts[status.STEP, p] = size, step
+        proofs.facts[status.N_NODES, p] += nodes
         take_labels(batch, proofs, p, labels, found, step)
         take_bound(proofs, p, found - 4.0 * rounding(graph, size), size)
     watch[AT] = 0

@@ -147,18 +147,13 @@ def best_labellings(problem: Problem, k: int, plan: ProofPlan, clock: Clock) -> 
     n_found = int(facts[k_best.N_FOUND])
     bound = float(costs[0]) if proved and n_found else bound
     rows = labels.reshape(n, n_variables)
+    found_all = zip(slots[:n_found].tolist(), costs[:n_found].tolist(), strict=True)
     solutions = tuple(
         Solution(problem, status, Source.BOUND, rows[slot], cost, min(bound, cost), True, n_variables)
-        for status, slot, cost in zip(
-            statuses(n_found, proved), slots[:n_found].tolist(), costs[:n_found].tolist(), strict=True
-        )
+        for at, (slot, cost) in enumerate(found_all)
+        for status in (Status.PROVED if proved and at == 0 else Status.FOUND,)  # only the first can be optimal
     )
     return Ranking(problem, solutions, proved, bound, int(facts[k_best.RANKED_NODES]))
-
-
-def statuses(n: int, proved: bool) -> list[Status]:
-    """Returns the statuses of ranked labellings: only the first can be optimal."""
-    return [Status.PROVED if proved and at == 0 else Status.FOUND for at in range(n)]
 
 
 def min_marginals(

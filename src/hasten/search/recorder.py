@@ -16,8 +16,7 @@ from hasten.model.solution import Solution
 from hasten.search.theta import theta_in_words
 from hasten.support.arrays import IntArray
 from hasten.support.words import count
-from hasten.trace.events import Candidate, Choice, SearchStep, Trace
-from hasten.trace.recorder import Call, Recorder, Watcher
+from hasten.trace.events import Call, Candidate, Choice, Recorder, SearchStep, Trace, Watcher
 
 MOST_WORK = 100_000_000  # numbers that a search handles, 5 in a microsecond: some twenty seconds
 
@@ -63,17 +62,17 @@ class SearchRecorder(Recorder):
         if reference is not None:
             labels = problem.values(reference.labels if isinstance(reference, Solution) else reference)
             self.reference = tuple(problem.names(labels))
-        self.steps: list[SearchStep] = []
         self.choice: Choice | None = None
 
     def begin(self, graph: Any, t: int, n_nodes: int) -> SearchStep:
         """Starts a step with its candidates, node by node and label by label."""
         k = int(graph.order[t])
         found = tuple(Candidate(node, label) for node in range(n_nodes) for label in self.labels(k))
-        self.steps.append(SearchStep(self.variables[k], self.name(k), int(n_nodes), found))
-        return self.steps[-1]
+        step = SearchStep(self.variables[k], self.name(k), int(n_nodes), found)
+        self.steps.append(step)
+        return step
 
-    def trace(self, solution: Solution) -> Trace[SearchStep]:
+    def trace(self, solution: Solution) -> Trace:
         """Returns the log as a value."""
         beam: tuple[Candidate, ...] = ()
         for step in self.steps:
@@ -88,23 +87,21 @@ class SearchRecorder(Recorder):
                     each.good = before and each.label == self.reference[step.variable]
             beam = step.kept
         more = {"width": self.width, "theta": self.theta, "reference": self.reference, "choice": self.choice}
-        return self.ended(self.how, self.explained(), self.steps, solution, **more)
+        return self.ended(self.how, self._explained(), solution, **more)
 
-    def explained(self) -> list[str]:
+    def _explained(self) -> list[str]:
         """Returns how such a search works, for someone who never heard of it."""
         if self.eliminated and not self.steps:
             return ["All variables were minimised out exactly: nothing was left to search, and the answer is optimal."]
         has_beam = not self.steps or self.steps[0].gap is not None
-        said = [HOW_GREEDY if self.width == 1 else HOW_BEAM.format(width=self.width)] if has_beam else [HOW_ARCS]
-        if self.eliminated:
-            said.insert(0, HOW_REDUCED.format(count(len(self.eliminated), "variable")))
+        said = [HOW_REDUCED.format(count(len(self.eliminated), "variable"))] if self.eliminated else []
+        said += [HOW_ARCS if not has_beam else HOW_GREEDY if self.width == 1 else HOW_BEAM.format(width=self.width)]
         said += [] if self.reference is None else [HOW_REFERENCE]
-        said += [HOW_THETA.format(theta_in_words(self.theta))] if self.theta < math.inf else []
-        return said
+        return said + ([HOW_THETA.format(theta_in_words(self.theta))] if self.theta < math.inf else [])
 
 
 class BeamRecorder(SearchRecorder):
-    """Watches the loop of a beam search."""
+    """Watches the loop of a beam search. What runs too long to be watched is refused."""
 
     def __init__(
         self,
@@ -116,58 +113,60 @@ class BeamRecorder(SearchRecorder):
         theta: float = math.inf,
     ) -> None:
         super().__init__(problem, names, reference, how)
-        check_work(problem, width)
         self.width, self.theta = width, theta
-        self.late: tuple[str, ...] = ()  # computed for the last choice
+        self.late: tuple[str, ...] = ()  # the variables whose costs were computed for the last choice
+        n_nodes, work, n = 1, 0, problem.n_variables
+        for v in problem.graph.order.tolist():
+            size = len(problem.structure.all_kinds[v])
+            work += n_nodes * (size * (4 + min(width, n_nodes * size) // 2) + 2 * n)
+            n_nodes = min(n_nodes * size, width)
+        if work > MOST_WORK:
+            raise ProblemError(
+                f"A search with a beam of {width:,} over {n:,} variables is too large to trace: its kernels run "
+                "interpreted. Trace it with a narrower beam, or a smaller problem."
+            )
 
     def watchers(self) -> Mapping[Any, Watcher]:
         """Returns the method that is called in place of each kernel."""
         return {
-            loop.advance: self.advance,
-            candidates.open_candidates: self.open_candidates,
-            candidates.complete: self.complete,
-            candidates.remove_by_rows: self.remove_by_rows,
-            candidates.look_ahead: self.look_ahead,
-            candidates.add_costs: self.add_costs,
-            candidates.rank_by_heuristic: self.rank_by_heuristic,
-            candidates.rank_by_priority: self.rank_by_priority,
-            loop.add_pending: self.add_pending,
-            loop.keep_best: self.keep_best,
-            loop.choose: self.choose,
+            loop.advance: self._advance,
+            candidates.open_candidates: self._open_candidates,
+            candidates.complete: self._complete,
+            candidates.remove_by_rows: lambda call: self._removing(call, call.out, "a rule can no longer hold"),
+            candidates.look_ahead: lambda call: self._removing(
+                call, call.beam.scratch.out, "it leaves a later variable without a label"
+            ),
+            candidates.add_costs: self._add_costs,
+            candidates.rank_by_heuristic: self._rank_by_heuristic,
+            candidates.rank_by_priority: self._rank_by_priority,
+            loop.add_pending: self._add_pending,
+            loop.keep_best: self._keep_best,
+            loop.choose: self._choose,
         }
 
-    def advance(self, call: Call) -> Any:
-        """Has the search report its gaps: a beam of one then takes the general steps."""
-        gap = np.empty(call.instance.graph.order.size)
+    def _advance(self, call: Call) -> Any:
+        gap = np.empty(call.instance.graph.order.size)  # to have gaps reported, a beam of one takes the general steps
         return call.run(beam=call.beam._replace(track=call.beam.track._replace(gap=gap)))
 
-    def open_candidates(self, call: Call) -> None:
-        """A step begins; one that was blocked begins again, and keeps the costs that it computed."""
-        before = self.steps.pop() if self._is_again(call) else None
-        step = self.begin(call.graph, call.t, call.n_nodes)
-        step.computed = () if before is None else before.computed
+    def _open_candidates(self, call: Call) -> None:
+        again = self.steps and self.steps[-1].variable == self.variables[call.graph.order[call.t]]
+        computed = self.steps.pop().computed if again else ()  # by the step before it was blocked
+        self.begin(call.graph, call.t, call.n_nodes).computed = computed
         call.run()
 
-    def _is_again(self, call: Call) -> bool:
-        return bool(self.steps) and self.steps[-1].variable == self.variables[call.graph.order[call.t]]
-
-    def complete(self, call: Call) -> None:
-        """A table that is complete may forbid candidates."""
+    def _complete(self, call: Call) -> None:
         name = "a table"  # elimination makes tables that have no names
         if not self.eliminated:
             name = f"the table {self.problem.structure.factors[call.f].kind.name}"
         self._removing(call, call.beam.scratch.out, f"{name} forbids it")
 
-    def remove_by_rows(self, call: Call) -> None:
-        """Rules may forbid candidates."""
-        self._removing(call, call.out, "a rule can no longer hold")
+    def _removing(self, call: Call, out: IntArray, why: str) -> None:
+        call.run()
+        for c, each in enumerate(self.steps[-1].candidates):
+            if out[c] and not each.ruled_out:
+                each.ruled_out = why
 
-    def look_ahead(self, call: Call) -> None:
-        """Looking ahead may find that nothing follows."""
-        self._removing(call, call.beam.scratch.out, "it leaves a later variable without a label")
-
-    def add_costs(self, call: Call) -> None:
-        """The candidates have their path costs."""
+    def _add_costs(self, call: Call) -> None:
         scratch, step = call.beam.scratch, self.steps[-1]
         self._removing(call, scratch.out, "its cost is infinite")
         for c, each in enumerate(step.candidates):
@@ -176,24 +175,20 @@ class BeamRecorder(SearchRecorder):
         if self.theta == math.inf:  # all are computed beforehand
             step.computed = (step.name,)
 
-    def rank_by_heuristic(self, call: Call) -> Any:
-        """The gap is seen."""
+    def _rank_by_heuristic(self, call: Call) -> Any:
         n_best, gap = call.run()
         self.steps[-1].gap = float(gap)
         return n_best, gap
 
-    def rank_by_priority(self, call: Call) -> Any:
-        """The costs count."""
+    def _rank_by_priority(self, call: Call) -> Any:
         self.steps[-1].skipped = False
         for each in self.steps[-1].candidates:
             each.priority = each.path_cost + each.heuristic + each.look_ahead
         return call.run()
 
-    def add_pending(self, call: Call) -> Any:
-        """Costs are computed: that of the step's own variable, and those that were put off."""
+    def _add_pending(self, call: Call) -> Any:
         known = call.beam.known
-        before = known.copy()
-        ready = call.run()
+        before, ready = known.copy(), call.run()
         computed = tuple(self.name(v) for v in range(known.size) if known[v] == KNOWN != before[v])
         if call.t < call.instance.graph.order.size:
             self.steps[-1].computed += computed
@@ -201,30 +196,21 @@ class BeamRecorder(SearchRecorder):
             self.late += computed
         return ready
 
-    def keep_best(self, call: Call) -> None:
-        """The best candidates become the beam."""
+    def _keep_best(self, call: Call) -> None:
         step = self.steps[-1]
         n_labels = len(step.candidates) // step.n_nodes
         for name in call.beam.scratch.best[: call.n_best].tolist():
             step.candidates[(name >> BITS) * n_labels + (name & MASK)].kept = True
         call.run()
 
-    def choose(self, call: Call) -> Any:
-        """The answer is chosen among the last nodes."""
+    def _choose(self, call: Call) -> Any:
         nodes, n, theta = call.beam.nodes, call.n_nodes, call.options.theta
         before, (least, second, *_) = nodes.labels[:n].copy(), sorted(nodes.h[:n].tolist())
-        gap = second - least
         outcome = call.run()
         if outcome == loop.DONE:
-            node = next(b for b in range(n) if (before[b] == nodes.labels[0]).all())
+            node, gap = next(b for b in range(n) if (before[b] == nodes.labels[0]).all()), second - least
             self.choice = Choice(node, gap, theta == 0.0 or gap > theta, self.late)
         return outcome
-
-    def _removing(self, call: Call, out: IntArray, why: str) -> None:
-        call.run()
-        for c, each in enumerate(self.steps[-1].candidates):
-            if out[c] and not each.ruled_out:
-                each.ruled_out = why
 
 
 class ArcRecorder(SearchRecorder):
@@ -234,10 +220,9 @@ class ArcRecorder(SearchRecorder):
 
     def watchers(self) -> Mapping[Any, Watcher]:
         """Returns the method that is called in place of each kernel."""
-        return {arcs.finite_tables: self.finite_tables, arcs.propagate: self.propagate}
+        return {arcs.finite_tables: self._finite_tables, arcs.propagate: self._propagate}
 
-    def finite_tables(self, call: Call) -> Any:
-        """A label that is left is looked at."""
+    def _finite_tables(self, call: Call) -> Any:
         k = int(call.graph.order[call.t])
         if len(self.steps) == call.t:
             step = self.begin(call.graph, call.t, 1)
@@ -249,8 +234,7 @@ class ArcRecorder(SearchRecorder):
         looked_at.path_cost, looked_at.ruled_out = self.path_cost + looked_at.priority, ""
         return added
 
-    def propagate(self, call: Call) -> Any:
-        """A choice has consequences; one that leaves a variable without a label is taken back."""
+    def _propagate(self, call: Call) -> Any:
         if call.changed < 0:
             return call.run()
         first = int(call.graph.first[call.changed])
@@ -261,17 +245,3 @@ class ArcRecorder(SearchRecorder):
         else:
             chosen.ruled_out = "it would leave another variable without a label"
         return possible
-
-
-def check_work(problem: Problem, width: int) -> None:
-    """Refuses a search that would take minutes to watch."""
-    n_nodes, work, n = 1, 0, problem.n_variables
-    for v in problem.graph.order.tolist():
-        size = len(problem.structure.all_kinds[v])
-        work += n_nodes * (size * (4 + min(width, n_nodes * size) // 2) + 2 * n)
-        n_nodes = min(n_nodes * size, width)
-    if work > MOST_WORK:
-        raise ProblemError(
-            f"A search with a beam of {width:,} over {n:,} variables is too large to trace: its kernels run "
-            "interpreted. Trace it with a narrower beam, or a smaller problem."
-        )

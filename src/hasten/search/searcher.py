@@ -15,7 +15,7 @@ from hasten.model.solution import Solution, Solutions
 from hasten.search.recorder import SearchRecorder
 from hasten.support.arrays import IntArray
 from hasten.support.parallel import in_parallel
-from hasten.trace.events import SearchStep, Trace
+from hasten.trace.events import Trace
 
 FEW = 200_000  # candidates, of all problems together, that are tried soon enough
 SPEED = 3e-8  # seconds that a candidate takes at most, most of the time, and as many again for each rule
@@ -39,12 +39,8 @@ class Searcher:
         return found.only(problems) if isinstance(problems, Problem) else found
 
     def trace(
-        self,
-        problem: Problem,
-        reference: Labels | Solution | None = None,
-        *,
-        names: Sequence[str] | None = None,
-    ) -> Trace[SearchStep]:
+        self, problem: Problem, reference: Labels | Solution | None = None, *, names: Sequence[str] | None = None
+    ) -> Trace:
         """Searches slowly and returns a log of its steps: a value that prints, draws itself, and is plain data.
 
         Given a `reference`, a labelling or an answer, it tells where the search lost it. `names` are those of
@@ -80,10 +76,7 @@ class Searcher:
 
 
 def seconds_each(batch: Batch, width: int) -> float:
-    """Returns how long a search that keeps `width` nodes may take for a problem: each node tries each label.
-
-    That is 0 where all of them are short.
-    """
+    """Returns how long a search that keeps `width` nodes may take for a problem: each node tries each label."""
     if width * batch.cost.size <= FEW:
         return 0.0
     graphs = [structure.graph for structure in batch.structures]

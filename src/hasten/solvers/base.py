@@ -15,7 +15,7 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -34,7 +34,6 @@ from hasten.support.clock import NEVER, PATIENCE, LeftBehindError, Stop, now, ru
 from hasten.support.threads import renew_after_fork
 
 LATE = 0.02  # seconds after its own limit that a solver is asked to stop
-Model = TypeVar("Model")
 MAX_CUTS = 20  # in one call
 LEFT_BEHIND: list[object] = []  # by a fork, half at work: not even to be destroyed
 
@@ -135,7 +134,7 @@ class BaseSolver(ABC):
         return f"{type(self).__name__}(time_limit={self.time_limit})"
 
 
-class ModelSolver(BaseSolver, Generic[Model]):
+class ModelSolver(BaseSolver):
     """A solver with a model for each structure, of which it keeps the `max_models` last used."""
 
     range: ClassVar[float] = 1e6  # see hasten.solvers.objective
@@ -153,7 +152,7 @@ class ModelSolver(BaseSolver, Generic[Model]):
         if self.native:
             self._check_native()
         self.n_built = 0  # models, in all
-        self._models: OrderedDict[Compiled, tuple[Layout, Model]] = OrderedDict()
+        self._models: OrderedDict[Compiled, tuple[Layout, Any]] = OrderedDict()
         self._cuts: WeakKeyDictionary[Compiled, list[list[int]]] = WeakKeyDictionary()
 
     def _renew_locks(self) -> None:
@@ -169,15 +168,14 @@ class ModelSolver(BaseSolver, Generic[Model]):
         self._models = OrderedDict()
 
     @abstractmethod
-    def _build(self, graph: Graph, cuts: Sequence[Sequence[int]]) -> Model:
+    def _build(self, graph: Graph, cuts: Sequence[Sequence[int]]) -> Any:
         """Makes the model of a structure, without costs, and with cuts, if it can have any."""
 
     @abstractmethod
-    def _run(self, model: Model, objective: Objective, asked: Asked) -> Outcome:
+    def _run(self, model: Any, objective: Objective, asked: Asked) -> Outcome:
         """Gives a model its costs and optimises."""
 
     def _check_native(self) -> None:
-        """Refuses options that the solver itself does not know."""
         raise self._unknown(*self.native)
 
     def _unknown(self, *options: str, why: object = "") -> SolverError:
@@ -230,7 +228,7 @@ class ModelSolver(BaseSolver, Generic[Model]):
             if len(problem.graph.order):
                 self._model(problem)
 
-    def _model(self, problem: Problem) -> tuple[Layout, Model]:
+    def _model(self, problem: Problem) -> tuple[Layout, Any]:
         compiled = problem.structure.compiled
         if compiled not in self._models:
             model = self._build(compiled.graph, self._cuts.get(compiled, ()))

@@ -53,7 +53,7 @@ class CpSatModel:
             )
 
 
-class CpSatSolver(ModelSolver[CpSatModel]):
+class CpSatSolver(ModelSolver):
     """CP-SAT, with one worker."""
 
     name = "cpsat"

@@ -272,16 +272,13 @@ class _Rows:
         self.rows: dict[tuple[tuple[int, ...], tuple[float, ...], float, float], None] = {}
 
     def add(self, plus: Iterable[int], minus: Iterable[int], low: float, high: float) -> None:
-        """Adds `low <= sum of some columns - sum of others <= high`."""
         ones, negative = list(map(int, plus)), list(map(int, minus))
         self.append([*ones, *negative], [1.0] * len(ones) + [-1.0] * len(negative), low, high)
 
     def append(self, columns: Iterable[int], weights: Iterable[float], low: float, high: float) -> None:
-        """Adds a weighted row."""
         self.rows[tuple(map(int, columns)), tuple(map(float, weights)), float(low), float(high)] = None
 
     def joined(self, first: IntArray, entry: IntArray, dead: BoolArray) -> Formulation:
-        """Returns all rows as arrays."""
         sizes = [len(columns) for columns, _, _, _ in self.rows]
         return Formulation(
             first,

@@ -139,7 +139,7 @@ class GurobiModel:
         self.program = GurobiProgram(program, environment)
 
 
-class GurobiSolver(ModelSolver[GurobiModel]):
+class GurobiSolver(ModelSolver):
     """Gurobi, with one thread. The licence in its wheel allows models of 2,000 variables and 2,000 rows."""
 
     name = "gurobi"

@@ -39,7 +39,6 @@ class _Until(Stop):
         self.end = end
 
     def is_set(self) -> bool:
-        """Whether it is that late."""
         return now() >= self.end
 
 
@@ -56,7 +55,7 @@ class HighsModel:
         self.took = LONG  # seconds for the last problem
 
 
-class HighsSolver(ModelSolver[HighsModel]):
+class HighsSolver(ModelSolver):
     """HiGHS, with one thread."""
 
     name = "highs"

@@ -102,7 +102,7 @@ class Toulbar2Model:
         return self._last[1]
 
 
-class Toulbar2Solver(ModelSolver[Toulbar2Model]):
+class Toulbar2Solver(ModelSolver):
     """toulbar2, with its own defaults."""
 
     name = "toulbar2"

@@ -29,6 +29,7 @@ from hasten.support.clock import deadline_after, now
 CHUNK = 4096  # problems between two reports of progress
 UNLIMITED = Limits()
 TURNS = ((0.05, 0.05), (0.15, 0.3), (1.0, 0.0))  # shares of limited time: for us, and for the solver after that
+AT_FIRST = 0.1  # seconds of our first turn at most: many problems take a solver no longer
 BEGINNING = 1e-7  # seconds that a solver takes to begin, times the size to the power of 1.5
 REMEDIES = (
     "Does it know a constraint that the schema does not? State it in the schema. Is it not meant to be exact? Use "
@@ -230,7 +231,7 @@ def take_turns(
     answers.tell = tell
     called, failure = False, None
     for ours, theirs in TURNS:
-        improved = answers.within(ours * whole)
+        improved = answers.within(ours * whole if called or hopeless else min(ours * whole, AT_FIRST))
         best = improved if improved.cost < found.cost else found
         bound = min(max(found.bound, improved.bound), best.cost)
         found = improved if improved.status.optimal else replace(best, bound=bound)

@@ -26,7 +26,10 @@ from hasten.support.arrays import FloatArray, IntArray
 
 MOST_COUNTS = 4096  # of one rule
 PRECISION = 10_000  # of weights as fractions
+NEAR = 1e-12  # how far, relatively, a weight may be from the fraction that it stands for
 BROKEN, KEPT = -1, 0
+Limits = tuple[float, ...]
+Outcome = Callable[[float], int]
 
 
 class Source(NamedTuple):
@@ -100,12 +103,15 @@ def rules_of(compiled: Compiled) -> list[Counted]:
         label, weight = graph.row_label[cells], graph.row_weight[cells]
         if not (label >= n_own).any():  # else it is a row of a soft rule
             least, most = float(graph.row_least[r]), float(graph.row_most[r])
-            found.append(_counted(graph, label, weight, compiled.row_names[r], partial(_holds, least, most)))
+            rule = label, weight, compiled.row_names[r]
+            found.append(_counted(graph, rule, (least, most), partial(_holds, least, most)))
     if indicators is not None:
         n = len(graph.order) - len(indicators)
         for x, each in enumerate(indicators.indicators):
-            rule = _counted(graph, each.label, each.weight, each.name, partial(_label, each))
-            found.append(rule._replace(indicator=n + x))
+            counted = _counted(
+                graph, (each.label, each.weight, each.name), (each.low, each.high), partial(_label, each)
+            )
+            found.append(counted._replace(indicator=n + x))
     return found
 
 
@@ -122,22 +128,29 @@ def _label(indicator: Indicator, s: float) -> int:
     return len(indicator.above) + (round(below) if indicator.per_unit else 1) if below > 0.0 else KEPT
 
 
-def _counted(graph: Graph, label: IntArray, weight: FloatArray, name: str, outcome: Callable[[float], int]) -> Counted:
-    """Returns a rule with counts from 0, up or down, whichever tells fewer apart."""
-    weights = np.zeros(int(graph.first[-1]), dtype=object) + Fraction(0)
-    for i, w in zip(label.tolist(), weight.tolist(), strict=True):
-        weights[i] += _fraction(w)
-    unit = Fraction(math.gcd(*(w.numerator for w in weights)) or 1, math.lcm(*(w.denominator for w in weights)))
+def _counted(graph: Graph, rule: tuple[IntArray, FloatArray, str], limits: Limits, outcome: Outcome) -> Counted:
+    """Returns a rule, its labels, weights and name, with counts from 0, up or down, whichever tells fewer apart."""
+    label, weight, name = rule
     variables = np.unique(np.searchsorted(graph.first, label, side="right") - 1).tolist()
-    whole = {v: [int(w / unit) for w in weights[graph.first[v] : graph.first[v + 1]]] for v in variables}
-    shift, most = sum(map(min, whole.values())), sum(max(each) - min(each) for each in whole.values())
-    if most > MOST_COUNTS:
-        raise TooWide(
-            f"Rule {name!r} tells {most + 1:,} sums apart, too many to sum exactly; the limit is {MOST_COUNTS:,}. "
-            "Give it weights that are small whole numbers, or train with a perturbed Fenchel-Young loss, which needs "
-            "the best labelling alone."
-        )
-    means = [outcome(float((shift + count) * unit)) for count in range(most + 1)]
+    for fraction in (_fraction, Fraction):
+        weights = np.zeros(int(graph.first[-1]), dtype=object) + Fraction(0)
+        for i, w in zip(label.tolist(), weight.tolist(), strict=True):
+            weights[i] += fraction(w)
+        unit = Fraction(math.gcd(*(w.numerator for w in weights)) or 1, math.lcm(*(w.denominator for w in weights)))
+        whole = {v: [int(w / unit) for w in weights[graph.first[v] : graph.first[v + 1]]] for v in variables}
+        shift, most = sum(map(min, whole.values())), sum(max(each) - min(each) for each in whole.values())
+        if most > MOST_COUNTS:
+            raise TooWide(
+                f"Rule {name!r} tells {most + 1:,} sums apart, too many to sum exactly; the limit is {MOST_COUNTS:,}. "
+                "Give it weights that are small whole numbers, or train with a perturbed Fenchel-Young loss, which "
+                "needs the best labelling alone."
+            )
+        sums = [float((shift + count) * unit) for count in range(most + 1)]
+        blur = NEAR * sum(max(map(abs, each)) for each in whole.values()) * float(unit)
+        exact = all(fraction(w) == w for w in weight.tolist())
+        if exact or not any(abs(s - limit) <= blur for s in sums for limit in limits):
+            break  # else a fraction that stands for a weight could be on the other side of a limit
+    means = [outcome(s) for s in sums]
     ups = {v: np.array(each) - min(each) for v, each in whole.items()}
     downs = {v: max(each) - np.array(each) for v, each in whole.items()}
     ways = [Counted(ups, _shortened(means), -1), Counted(downs, _shortened(means[::-1]), -1)]
@@ -148,7 +161,7 @@ def _counted(graph: Graph, label: IntArray, weight: FloatArray, name: str, outco
 def _fraction(weight: float) -> Fraction:
     """Returns a weight as the simple fraction that it stands for, or as what it is."""
     near = Fraction(weight).limit_denominator(PRECISION)
-    return near if abs(float(near) - weight) <= 1e-12 * abs(weight) else Fraction(weight)
+    return near if abs(float(near) - weight) <= NEAR * abs(weight) else Fraction(weight)
 
 
 def _shortened(outcome: Sequence[int]) -> IntArray:

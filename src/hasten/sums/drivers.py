@@ -10,7 +10,7 @@ from hasten.jit import driver, inlined_kernel, keep, kernel, part, split
 from hasten.jit.simd import WIDTH, spread, store
 from hasten.kernels.layout import COST, TABLE, VARIABLE, Arrays, BatchArrays, graph_of, tables_of
 from hasten.proof.elimination.kernels import plan_at
-from hasten.sums.kernels import Space, Task, go_forward, put_costs, put_own_tables, put_tables, sums_at
+from hasten.sums.kernels import Space, Task, go_forward, put_costs, put_tables, sums_at
 from hasten.sums.shares import draw, entropy_of, go_back
 from hasten.support.arrays import FloatArray, IntArray
 
@@ -36,23 +36,6 @@ def most_of(problems: IntArray, plans: IntArray, most: IntArray) -> None:
                 most[k] = max(most[k], sums.sizes[k])
 
 
-@inlined_kernel
-def alike(batch: BatchArrays, problems: IntArray, plans: IntArray, begin: int) -> tuple[int, bool]:
-    """Returns where the problems of one plan that begin here end, eight at most, and whether they share tables."""
-    end, same = begin + 1, True
-    while end < min(begin + WIDTH, problems.size) and plans[end, 0] == plans[begin, 0]:
-        same = same and batch.place[problems[end], TABLE] == batch.place[problems[begin], TABLE]
-        end += 1
-    return end, same
-
-
-@inlined_kernel
-def start_lanes(batch: BatchArrays, problems: IntArray, begin: int, end: int, column: int, space: Space) -> None:
-    """Says where the costs or tables of each of eight problems start; beyond the last, it is there again."""
-    for lane in range(WIDTH):
-        space.start[lane] = batch.place[problems[min(begin + lane, end - 1)], column]
-
-
 class Scratch(NamedTuple):
     """Scratch space of a driver, and which tables are in it."""
 
@@ -62,44 +45,36 @@ class Scratch(NamedTuple):
 
 
 @inlined_kernel
-def n_floats(batch: BatchArrays, problems: IntArray, most: IntArray, gaining: int) -> int:
-    """Returns how many numbers the scratch space has, and sets the sizes of what is not asked for to 0."""
-    n_own = 0
-    for x in range(1, problems.size):
-        if batch.place[problems[x], TABLE] != batch.place[problems[x - 1], TABLE]:
-            n_own = most[2]
+def n_floats(most: IntArray, gaining: int) -> int:
+    """Returns how many numbers the scratch space has; marginals that are not asked for have no room."""
     most[3] *= gaining
-    most[5] = n_own
-    n: int = WIDTH * (4 * most[0] + 4 * most[1] + most[3] + most[4] + 3 + 2 * n_own) + 2 * most[2]
+    n: int = WIDTH * (4 * most[0] + 4 * most[1] + most[3] + most[4] + 3) + 2 * most[2]
     return n
 
 
 @inlined_kernel
 def space_of(floats: FloatArray, ints: IntArray, most: IntArray) -> Space:
     """Cuts scratch space up."""
-    a, b, c, d, e = WIDTH * most[0], WIDTH * most[1], WIDTH * most[3], WIDTH * most[4], WIDTH * most[5]
-    return Space(
-        *split(floats, (a, a, a, a, b, b, b, b, c, d, 3 * WIDTH, e, e, most[2], most[2])), part(ints, 0, WIDTH)
-    )  # type: ignore[call-arg]
+    a, b, c, d = WIDTH * most[0], WIDTH * most[1], WIDTH * most[3], WIDTH * most[4]
+    return Space(*split(floats, (a, a, a, a, b, b, b, b, c, d, 3 * WIDTH, most[2], most[2])), part(ints, 0, WIDTH))  # type: ignore[call-arg]
 
 
 @kernel
-def go(batch: BatchArrays, problems: IntArray, plans: IntArray, begin: int, scratch: Scratch, asked: IntArray) -> int:
-    """Takes the problems of one plan that begin here forwards; returns where they end."""
+def go(batch: BatchArrays, problems: IntArray, plans: IntArray, begin: int, scratch: Scratch, task: Task) -> int:
+    """Takes up to eight problems of one plan and the same tables that begin here forwards; returns where they end."""
     space, seen, plan, sums = scratch.space, scratch.seen, plan_at(plans[begin, 0]), sums_at(plans[begin, 1])
-    end, same = alike(batch, problems, plans, begin)
-    graph, task = graph_of(batch, problems[begin]), Task(asked[0], asked[1], asked[2], same)
-    start_lanes(batch, problems, begin, end, COST, space)
+    graph, table_at, end = graph_of(batch, problems[begin]), batch.place[problems[begin], TABLE], begin + 1
+    while end < min(begin + WIDTH, problems.size) and (
+        plans[end, 0] == plans[begin, 0] and batch.place[problems[end], TABLE] == table_at
+    ):
+        end += 1
+    for lane in range(WIDTH):  # beyond the last problem, it is there again
+        space.start[lane] = batch.place[problems[min(begin + lane, end - 1)], COST]
     put_costs(graph, part(batch.cost, 0, batch.cost.size), space, sums.sizes[0])
-    table_at = batch.place[problems[begin], TABLE]
-    if not same:
-        start_lanes(batch, problems, begin, end, TABLE, space)
-        put_own_tables(graph, part(batch.table, 0, batch.table.size), space, asked[0] != 0)
-    elif seen[0] != table_at or seen[1] != plans[begin, 0]:
-        scratch.in_tables[0] = put_tables(graph, tables_of(batch, problems[begin]), space, asked[0] != 0)
+    if seen[0] != table_at or seen[1] != plans[begin, 0]:
+        scratch.in_tables[0] = put_tables(graph, tables_of(batch, problems[begin]), space, task.summing != 0)
         seen[0], seen[1] = table_at, plans[begin, 0]
-    if same:
-        store(space.line, 2, spread(scratch.in_tables[0]))
+    store(space.line, 2, spread(scratch.in_tables[0]))
     go_forward(plan, sums, space, task)
     return end
 
@@ -110,15 +85,14 @@ def sum_some(arrays: Arrays, problems: IntArray, plans: IntArray, asked: IntArra
     batch, ints = BatchArrays(*arrays), np.zeros(WIDTH + 8, dtype=np.int64)
     start, most, seen = split(ints, (WIDTH, 6, 2))
     most_of(problems, plans, most)
-    floats, constant, begin = np.empty(n_floats(batch, problems, most, asked[2])), np.zeros(1), 0
+    floats, constant, begin = np.empty(n_floats(most, asked[2])), np.zeros(1), 0
     scratch = Scratch(space_of(floats, start, most), seen, part(constant, 0, 1))
-    seen[0], wanted = -1, part(asked, 0, 3)
+    seen[0], task = -1, Task(asked[0], asked[1], asked[2])
     while begin < problems.size:
         plan, sums, space = plan_at(plans[begin, 0]), sums_at(plans[begin, 1]), scratch.space
-        end = go(batch, problems, plans, begin, scratch, wanted)
-        _, same = alike(batch, problems, plans, begin)
+        end = go(batch, problems, plans, begin, scratch, task)
         if asked[1]:
-            go_back(plan, sums, space, Task(asked[0], asked[1], asked[2], same))
+            go_back(plan, sums, space, task)
         n_labels, n_gain = batch.place[problems[begin] + 1, COST] - batch.place[problems[begin], COST], sums.sizes[3]
         for lane in range(end - begin):
             p = problems[begin + lane]
@@ -128,7 +102,7 @@ def sum_some(arrays: Arrays, problems: IntArray, plans: IntArray, asked: IntArra
                 for x in range(n_labels):
                     found.share[at + x] = found.weight[p] * space.share[WIDTH * x + lane]
             if asked[2]:
-                found.entropy[p] = entropy_of(sums, space, Task(asked[0], asked[1], asked[2], same), lane)
+                found.entropy[p] = entropy_of(sums, space, lane)
                 at = found.gain_at[p]
                 for x in range(n_gain):
                     found.gain[at + x] += found.weight[p] * space.gain[WIDTH * x + lane]
@@ -141,26 +115,25 @@ def draw_some(
     arrays: Arrays, problems: IntArray, plans: IntArray, chance: FloatArray, value: FloatArray, labels: IntArray
 ) -> None:
     """Draws labellings of some problems, a row of `labels` for each; `chance` has (problems, rows, steps) numbers."""
-    batch, ints = BatchArrays(*arrays), np.zeros(WIDTH + 11, dtype=np.int64)
-    start, most, seen, asked = split(ints, (WIDTH, 6, 2, 3))
-    asked[0], seen[0] = 1, -1
+    batch, ints = BatchArrays(*arrays), np.zeros(WIDTH + 8, dtype=np.int64)
+    start, most, seen = split(ints, (WIDTH, 6, 2))
     most_of(problems, plans, most)
-    floats, constant, begin = np.empty(n_floats(batch, problems, most, 0)), np.zeros(1), 0
+    floats, constant, begin = np.empty(n_floats(most, 0)), np.zeros(1), 0
     scratch, drawn = (
         Scratch(space_of(floats, start, most), seen, part(constant, 0, 1)),
         np.zeros(max(1, most[0]), dtype=np.int64),
     )
+    seen[0] = -1
     while begin < problems.size:
         plan, space = plan_at(plans[begin, 0]), scratch.space
-        end = go(batch, problems, plans, begin, scratch, asked)
-        _, same = alike(batch, problems, plans, begin)
+        end = go(batch, problems, plans, begin, scratch, Task(1, 0, 0))
         for lane in range(end - begin):
             p = problems[begin + lane]
             value[p] = space.line[lane]
             n_variables = batch.place[p + 1, VARIABLE] - batch.place[p, VARIABLE]
             for row in range(labels.shape[0] if value[p] < np.inf else 0):
                 mine = part(chance[begin + lane, row], 0, plan.variable.size)
-                draw(plan, space, Task(1, 0, 0, same), lane, mine, part(drawn, 0, drawn.size))
+                draw(plan, space, lane, mine, part(drawn, 0, drawn.size))
                 for v in range(n_variables):
                     labels[row, batch.place[p, VARIABLE] + v] = drawn[v]
         begin = end

@@ -48,11 +48,10 @@ class Task(NamedTuple):
     summing: int  # logarithms of sums; else least sums
     sharing: int  # shares of labels
     gaining: int  # and of table entries
-    same: bool  # whether the eight problems share their tables
 
 
 class Space(NamedTuple):
-    """Scratch space; all but the last three are lanes."""
+    """Scratch space; all but the last three are lanes. The eight problems have the same tables."""
 
     cost: FloatArray  # (labels,) from 0; of counters 0
     sums: FloatArray  # (labels,) costs with what is added of tables over the variable alone
@@ -65,11 +64,9 @@ class Space(NamedTuple):
     gain: FloatArray  # (marginals,)
     values: FloatArray  # (sums,) the terms of one entry
     line: FloatArray  # (3,) the constant part in all, of the steps alone, and of the tables
-    tables: FloatArray  # (entries of tables,) from 0, where the eight have different ones
-    weights: FloatArray  # (entries of tables,) and their exponentials
-    flat: FloatArray  # (entries of tables,) the tables that the eight share, from 0
+    table: FloatArray  # (entries of tables,) the tables that the eight share, from 0
     weight: FloatArray  # (entries of tables,) and their exponentials
-    start: IntArray  # (8,) where the costs of each problem start; later, its tables
+    start: IntArray  # (8,) where the costs of each problem start
 
 
 @kernel
@@ -102,72 +99,35 @@ def put_tables(graph: Graph, table: FloatArray, space: Space, weighted: bool) ->
     """Copies the tables that eight problems share, each from 0; returns what was subtracted, and adds exponentials."""
     constant, n = 0.0, graph.table.size
     for x in range(n):
-        space.flat[x] = table[x]
+        space.table[x] = table[x]
     for t in range(graph.soft_at.size):
         begin, end, least = graph.soft_at[t], graph.soft_at[t] + graph.soft_size[t], np.inf
         for x in range(begin, end):
             least = min(least, table[x])
         least = least if least < np.inf else 0.0
         for x in range(begin, end):
-            space.flat[x] = table[x] - least
+            space.table[x] = table[x] - least
             if MOST < abs(table[x]) < np.inf:
                 constant = np.nan
         constant += graph.soft_count[t] * least
     for x in range(0, n if weighted else 0, WIDTH):
         for lane in range(WIDTH):
-            space.values[lane] = -space.flat[min(x + lane, n - 1)]
+            space.values[lane] = -space.table[min(x + lane, n - 1)]
         store(space.values, 0, exponential(load(space.values, 0)))
         for lane in range(min(WIDTH, n - x)):
             space.weight[x + lane] = space.values[lane]
     return constant
 
 
-@kernel
-def put_own_tables(graph: Graph, table: FloatArray, space: Space, weighted: bool) -> None:
-    """Lays the tables of eight problems side by side, each from 0; the rest is a part of the constant."""
-    constant, start, forbidden, most = spread(0.0), space.start, spread(np.inf), spread(0.0)
-    for x in range(graph.table.size):
-        for lane in range(WIDTH):
-            space.tables[WIDTH * x + lane] = table[start[lane] + x]
-    for t in range(graph.soft_at.size):
-        begin, end, least = graph.soft_at[t], graph.soft_at[t] + graph.soft_size[t], forbidden
-        for x in range(begin, end):
-            value = load(space.tables, x)
-            least, most = lesser(value, least), greater(where_less(value, forbidden, value, most), most)
-        safe = where_less(least, forbidden, least, spread(0.0))
-        most = greater(most, spread(0.0) - safe)
-        for x in range(begin, end):
-            store(space.tables, x, load(space.tables, x) - safe)
-        constant = constant + spread(float(graph.soft_count[t])) * safe
-    constant = where_less(spread(MOST), most, spread(np.nan), constant)
-    for x in range(graph.table.size if weighted else 0):
-        store(space.weights, x, exponential(spread(0.0) - load(space.tables, x)))
-    store(space.line, 2, constant)
-
-
 @inlined_kernel
-def table_at(space: Space, task: Task, x: int) -> FloatArray:
-    """Returns an entry of the problem's tables."""
-    entry: FloatArray = spread(space.flat[x]) if task.same else load(space.tables, x)
-    return entry
-
-
-@inlined_kernel
-def weight_at(space: Space, task: Task, x: int) -> FloatArray:
-    """Returns the exponential of minus an entry of the problem's tables."""
-    weight: FloatArray = spread(space.weight[x]) if task.same else load(space.weights, x)
-    return weight
-
-
-@inlined_kernel
-def term(plan: Plan, space: Space, task: Task, n: int, m: int, c: int, at: int) -> FloatArray:
+def term(plan: Plan, space: Space, n: int, m: int, c: int, at: int) -> FloatArray:
     """Returns term `c` of step `n`, of the form `m`, whose reads start at `at`."""
     base, n_static = plan.base_first[n], plan.n_static[m]
     value: FloatArray = load(space.cost, plan.label_at[n] + plan.sum_label[c])
     if plan.partner[n] >= 0:
         value = value + load(space.cost, plan.partner_at[n] + plan.sum_partner[c])
     for x in range(n_static):
-        value = value + table_at(space, task, plan.base[base + x] + plan.reads[at + x])
+        value = value + spread(space.table[plan.base[base + x] + plan.reads[at + x]])
     for x in range(n_static, n_static + plan.n_derived[m]):
         value = value + load(space.work, plan.base[base + x] + plan.reads[at + x])
     return value
@@ -196,7 +156,7 @@ def add_up(plan: Plan, space: Space, task: Task, n: int, m: int) -> None:
         least, first = spread(np.inf), sums + plan.sum_first[entry + e]
         end = sums + plan.sum_first[entry + e + 1]
         for c in range(first, end):
-            value = term(plan, space, task, n, m, c, at)
+            value = term(plan, space, n, m, c, at)
             at += n_reads
             store(space.values, c - first, value)
             least = lesser(value, least)
@@ -204,7 +164,7 @@ def add_up(plan: Plan, space: Space, task: Task, n: int, m: int) -> None:
 
 
 @kernel
-def add_own(plan: Plan, sums: Sums, space: Space, task: Task, n: int, m: int) -> None:
+def add_own(plan: Plan, sums: Sums, space: Space, n: int, m: int) -> None:
     """Adds up, for each label of the variable of step `n`, what is its own: its cost, and tables over it alone."""
     base, n_static = plan.base_first[n], plan.n_static[m]
     for i in range(plan.n_labels[m]):
@@ -212,7 +172,7 @@ def add_own(plan: Plan, sums: Sums, space: Space, task: Task, n: int, m: int) ->
         for x in range(n_static + plan.n_derived[m]):
             if x != sums.dense[m]:
                 if x < n_static:
-                    value = value + table_at(space, task, plan.base[base + x] + i)
+                    value = value + spread(space.table[plan.base[base + x] + i])
                 else:
                     value = value + load(space.work, plan.base[base + x] + i)
         store(space.sums, plan.label_at[n] + i, value)
@@ -221,7 +181,7 @@ def add_own(plan: Plan, sums: Sums, space: Space, task: Task, n: int, m: int) ->
 @kernel
 def multiply(plan: Plan, sums: Sums, space: Space, task: Task, n: int, m: int) -> None:
     """Carries out step `n`, of a form with one large table that all share: a product of a vector and a matrix."""
-    add_own(plan, sums, space, task, n, m)
+    add_own(plan, sums, space, n, m)
     first, out, n_labels, none = plan.label_at[n], plan.out_first[n], plan.n_labels[m], spread(0.0)
     n_out, step_out, step_in = plan.out_first[n + 1] - out, plan.joint_out[m], plan.joint_in[m]
     start, least, smallest = plan.base[plan.base_first[n] + sums.dense[m]], spread(np.inf), spread(np.inf)
@@ -241,10 +201,10 @@ def multiply(plan: Plan, sums: Sums, space: Space, task: Task, n: int, m: int) -
         a = b = c = d = none
         for i in range(first, first + n_labels):
             power = load(space.power, i)
-            a = a + power * weight_at(space, task, at)
-            b = b + power * weight_at(space, task, at + two)
-            c = c + power * weight_at(space, task, at + three)
-            d = d + power * weight_at(space, task, at + four)
+            a = a + power * spread(space.weight[at])
+            b = b + power * spread(space.weight[at + two])
+            c = c + power * spread(space.weight[at + three])
+            d = d + power * spread(space.weight[at + four])
             at += step_in
         store(space.total, out + o, a)
         store(space.total, out + min(o + 1, n_out - 1), b)
@@ -273,7 +233,7 @@ def add_up_again(plan: Plan, sums: Sums, space: Space, task: Task, n: int, m: in
         least = forbidden
         for i in range(n_labels):
             at = start + e * plan.joint_out[m] + i * plan.joint_in[m]
-            value = load(space.sums, first + i) + table_at(space, task, at)
+            value = load(space.sums, first + i) + spread(space.table[at])
             store(space.values, i, value)
             least = lesser(value, least)
         put_entry(space, task, out + e, least, n_labels)
@@ -289,7 +249,7 @@ def go_forward(plan: Plan, sums: Sums, space: Space, task: Task) -> None:
     constant, forbidden, none = spread(0.0), spread(np.inf), spread(0.0)
     for n in range(plan.variable.size):
         m = plan.form[n]
-        if task.summing and task.same and sums.dense[m] >= 0:
+        if task.summing and sums.dense[m] >= 0:
             multiply(plan, sums, space, task, n, m)
         else:
             add_up(plan, space, task, n, m)

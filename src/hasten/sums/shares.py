@@ -12,7 +12,7 @@ from hasten.jit import inlined_kernel, kernel
 from hasten.jit.simd import WIDTH, lesser, load, spread, store, where_less
 from hasten.kernels.exponentials import exponential
 from hasten.proof.elimination.kernels import Plan
-from hasten.sums.kernels import Space, Sums, Task, table_at, term, weight_at
+from hasten.sums.kernels import Space, Sums, Task, term
 from hasten.support.arrays import FloatArray, IntArray
 
 
@@ -35,7 +35,7 @@ def share_out(plan: Plan, sums: Sums, space: Space, task: Task, n: int, m: int) 
         flow, low, total = load(space.flow, out + e), load(space.low, out + e), load(space.total, out + e)
         rate = where_less(none, total, flow / total, none)
         for c in range(plan.sum_at[m] + plan.sum_first[entry + e], plan.sum_at[m] + plan.sum_first[entry + e + 1]):
-            value = term(plan, space, task, n, m, c, at)
+            value = term(plan, space, n, m, c, at)
             share = rate * exponential(low - value) if task.summing else flow + (value - low)
             give(space.share, plan.label_at[n] + plan.sum_label[c], task, share)
             if plan.partner[n] >= 0:
@@ -62,7 +62,7 @@ def multiply_back(plan: Plan, sums: Sums, space: Space, task: Task, n: int, m: i
     for i in range(plan.n_labels[m]):
         power, share, place = load(space.power, first + i), none, i * step_in
         for e in range(out, end):
-            rate = load(space.flow, e) * weight_at(space, task, start + place)
+            rate = load(space.flow, e) * spread(space.weight[start + place])
             share = share + rate
             if task.gaining:
                 store(space.gain, target + place, load(space.gain, target + place) + power * rate)
@@ -96,7 +96,7 @@ def share_again(plan: Plan, sums: Sums, space: Space, task: Task, n: int, m: int
         label_share = none
         for e in range(plan.out_first[n + 1] - out):
             place = e * plan.joint_out[m] + i * plan.joint_in[m]
-            value = load(space.sums, plan.label_at[n] + i) + table_at(space, task, plan.base[joint] + place)
+            value = load(space.sums, plan.label_at[n] + i) + spread(space.table[plan.base[joint] + place])
             rate, low = none - load(space.total, out + e), load(space.low, out + e)
             share = where_less(none, rate, rate * exponential(low - value), none)
             label_share = label_share + share
@@ -121,14 +121,14 @@ def go_back(plan: Plan, sums: Sums, space: Space, task: Task) -> None:
         m = plan.form[n]
         if plan.scope_first[n] == plan.scope_first[n + 1]:
             store(space.flow, plan.out_first[n], feasible)
-        if task.summing and task.same and sums.dense[m] >= 0:
+        if task.summing and sums.dense[m] >= 0:
             multiply_back(plan, sums, space, task, n, m)
         else:
             share_out(plan, sums, space, task, n, m)
 
 
 @kernel
-def entropy_of(sums: Sums, space: Space, task: Task, lane: int) -> float:
+def entropy_of(sums: Sums, space: Space, lane: int) -> float:
     """Returns the entropy of one of the problems: what its labelling is expected to cost, and the logarithm of the sum.
 
     Costs start from 0 in both, so that little cancels.
@@ -139,14 +139,12 @@ def entropy_of(sums: Sums, space: Space, task: Task, lane: int) -> float:
             total += space.share[WIDTH * x + lane] * space.cost[WIDTH * x + lane]
     for x in range(sums.source.size):
         if space.gain[WIDTH * x + lane] > 0.0:
-            at = sums.source[x]
-            entry = space.flat[at] if task.same else space.tables[WIDTH * at + lane]
-            total += space.gain[WIDTH * x + lane] * entry
+            total += space.gain[WIDTH * x + lane] * space.table[sums.source[x]]
     return total
 
 
 @kernel
-def draw(plan: Plan, space: Space, task: Task, lane: int, chance: FloatArray, labels: IntArray) -> None:
+def draw(plan: Plan, space: Space, lane: int, chance: FloatArray, labels: IntArray) -> None:
     """Labels every variable of one of the problems at random, given a number below 1 for each step; the last first."""
     for back in range(plan.variable.size):
         n = plan.variable.size - 1 - back
@@ -157,7 +155,7 @@ def draw(plan: Plan, space: Space, task: Task, lane: int, chance: FloatArray, la
         left, chosen, reads = chance[n] * abs(space.total[WIDTH * at + lane]), -1, plan.n_static[m] + plan.n_derived[m]
         first, begin = plan.sum_at[m], plan.sum_first[plan.entry_at[m] + e]
         for c in range(begin, plan.sum_first[plan.entry_at[m] + e + 1]):
-            value = term(plan, space, task, n, m, first + c, plan.read_at[m] + c * reads)
+            value = term(plan, space, n, m, first + c, plan.read_at[m] + c * reads)
             store(space.values, 0, exponential(low - value))
             if space.values[lane] > 0.0 and left >= 0.0:
                 chosen, left = first + c, left - space.values[lane]

@@ -185,8 +185,7 @@ class Asked:
         self.device = next((each.device for each in scores.values()), torch.device("cpu"))
         arrays = [given[name] if name in given else _room(layer, name, given, sizes) for name in layer.names]
         tables = {name: each.detach().double().cpu().numpy() for name, each in layer.table_scores().items()}
-        self.shapes = [each.shape for each in arrays]
-        self.placed: Placed = engine.layout.place(self.shapes, sizes, {}, None, tuple(tables), False)
+        self.placed: Placed = engine.layout.place([each.shape for each in arrays], sizes, kinds=tuple(tables))
         cost = engine.costs(self.placed, arrays)
         self.known = self.placed.batch(cost, engine.table(self.placed, tables))  # the costs so far
         self.batch = replace(self.known, scorer=self.score)
@@ -197,7 +196,7 @@ class Asked:
         """Returns the number of the field of each variable, flat, and the example and cell of those of each field."""
         n = int(self.placed.variable_at[-1])
         field, index = np.full(n, -1), []
-        for f, padded in enumerate(self.gate.layer.inference.write(self.placed, np.arange(n)[None], self.shapes)):
+        for f, padded in enumerate(self.gate.layer.inference.write(self.placed, np.arange(n)[None])):
             cells = np.argwhere(padded[0] >= 0)
             variable = padded[0][tuple(cells.T)]
             rows = np.zeros((n, cells.shape[1]), dtype=np.int64)
@@ -254,7 +253,7 @@ class Asked:
 
     def padded(self, found: Solutions) -> Gated:
         """Returns answers as the layer does."""
-        labels = self.gate.layer.inference.write(self.placed, found.values[None], self.shapes)
+        labels = self.gate.layer.inference.write(self.placed, found.values[None])
         named = {name: torch.from_numpy(each[0]).to(self.device) for name, each in
                  zip(self.gate.layer.names, labels, strict=True)}  # fmt: skip
         return Gated(named, torch.from_numpy(found.valid).to(self.device), torch.from_numpy(self.n_computed))

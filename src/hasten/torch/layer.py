@@ -15,9 +15,9 @@ from hasten.model.schema import Schema
 from hasten.model.structure import Structure
 from hasten.padded.layout import Layout, Shape
 from hasten.padded.search import Inference, answerer
-from hasten.support.checks import check_whole
+from hasten.support.checks import brief, check_whole
 from hasten.torch import sums
-from hasten.torch.operators import ENGINES, Asked, Direct, as_tensors, find, is_plain, search
+from hasten.torch.operators import ENGINES, Asked, Call, ask
 
 Tensors: TypeAlias = Tensor | Mapping[str, Tensor]  # by field, or the only one
 Sizes: TypeAlias = Tensor | Mapping[str, Tensor]  # by size, or the only one
@@ -109,76 +109,39 @@ class Layer(nn.Module):
         tables: Mapping[str, Tensor] | None = None,
     ) -> Answer:
         """Returns the best valid labelling of each example."""
-        form, own = self.form(scores), self.table_scores(tables)
-        given = [each.detach() for each in self.listed(scores, form)]
-        brought = [each.detach() for each in own.values()]
-        told = self.name, given, brought, " ".join(own), self.where(lengths, mask, structures)
-        asked = list(Asked(flat=float(form.flat)))
-        if is_plain((*given, *brought)):
-            found = find(*told, [], None, asked)
-            arrays = [found.score[0], found.gap[0], found.proved[0], *(each[0] for each in found.labels)]
-            score, gap, proved, *labels = as_tensors(arrays, given[0].device)
-        else:
-            score, gap, proved, labels = search(*told, [], None, asked)
-            score, gap, proved, labels = score[0], gap[0], proved[0], [each[0] for each in labels]
-        if form.single:
-            score, gap, proved, labels = score[0], gap[0], proved[0], [each[0] for each in labels]
-        named = labels[0] if isinstance(scores, Tensor) else dict(zip(self.names, labels, strict=True))
-        return Answer(named, proved, -score, gap)
+        call = self.call("decode", scores, tables, lengths=lengths, mask=mask, structures=structures)
+        score, gap, proved, *labels = ask(call)
+        if self.form(scores).single:
+            score, gap, proved = score[0], gap[0], proved[0]
+        return Answer(self.named(labels, scores), proved, -score, gap)
 
     forward = decode
-
-    def search(
-        self,
-        scores: Tensors,
-        where: list[Tensor],
-        tables: Mapping[str, Tensor] | None = None,
-        gold: Tensors | None = None,
-        *,
-        seed: Tensor | None = None,
-        asked: Asked = Asked(),  # noqa: B008, it does not change
-    ) -> tuple[Tensor, Tensor, Tensor, list[Tensor]]:
-        """Returns the scores, differentiable, of the answers to each example, their gaps, whether proved, and labels.
-
-        Each has an axis of rows first: one row or, with `samples` asked, one for each sample of normal noise added to
-        the scores; with `gold`, one more for the best labelling that agrees with gold, while a `margin` is added to
-        the scores of all other labels in the rows before. All are answered in one call.
-        """
-        own, form = self.table_scores(tables), self.form(scores)
-        known = [] if gold is None else self.listed(gold, form)
-        given, brought = self.listed(scores, form), list(own.values())
-        about = " ".join(own), where, known, seed, [*asked[:3], float(form.flat), asked.strict]
-        if is_plain((*given, *brought)):
-            score, gap, proved, *labels = Direct.apply((self.name, *about), len(given), *given, *brought)
-            return score, gap, proved, labels
-        return search(self.name, given, brought, *about)
 
     def log_partition(self, scores: Tensors, *, tables: Mapping[str, Tensor] | None = None, **where: Any) -> Tensor:
         """Returns the logarithm of the sum of exp(score) over all valid labellings, differentiable; -inf without one.
 
         Its gradient is the marginals. A structure that is too wide to be summed is refused, by `TooWide`.
         """
-        found = sums.log_partitions(self.told(scores, None, self.where(**where), tables))[0]
+        found = sums.log_partitions(self.call("sums", scores, tables, **where))
         return found[0] if self.form(scores).single else found
 
     def marginals(self, scores: Tensors, *, tables: Mapping[str, Tensor] | None = None, **where: Any) -> Any:
         """Returns the probability of each label, where its score is; 0 elsewhere. Not differentiable."""
-        told = self.told(scores, None, self.where(**where), tables)
         with torch.no_grad():
-            _, found = sums.log_partition(*told, True)
+            _, *found = ask(self.call("sums", scores, tables, asked=Asked(sharing=1.0), **where))
         sign = -self.inference.sign
-        return self.named([sign * each for each in found[: len(told.scores)]], scores)
+        return self.named([sign * each for each in found[: len(found) - len(self.table_scores(tables))]], scores)
 
     def entropy(self, scores: Tensors, *, tables: Mapping[str, Tensor] | None = None, **where: Any) -> Tensor:
         """Returns the entropy of each example's distribution over labellings, in nats. Not differentiable."""
-        found = sums.entropies(self.told(scores, None, self.where(**where), tables))
+        found = sums.entropies(self.call("entropy", scores, tables, **where))
         return found[0] if self.form(scores).single else found
 
     def sample(
         self, scores: Tensors, n: int = 1, *, seed: int = 0, tables: Mapping[str, Tensor] | None = None, **where: Any
     ) -> Any:
         """Draws `n` labellings of each example by their probabilities: labels padded with -100, samples first."""
-        found = sums.samples(self.told(scores, None, self.where(**where), tables), n, seed)
+        found = sums.samples(self.call("samples", scores, tables, **where), n, seed)
         return self.named(found, scores, axis=1)
 
     def margins(self, scores: Tensors, *, tables: Mapping[str, Tensor] | None = None, **where: Any) -> Any:
@@ -187,16 +150,38 @@ class Layer(nn.Module):
         0 is a label of the best labelling, inf one that no valid labelling has. The second least of a variable is its
         margin: how sure the answer is of it. Not differentiable.
         """
-        return self.named(sums.excesses(self.told(scores, None, self.where(**where), tables)), scores)
+        return self.named(sums.excesses(self.call("margins", scores, tables, **where)), scores)
 
-    def told(
-        self, scores: Tensors, gold: Tensors | None, where: list[Tensor], tables: Mapping[str, Tensor] | None
-    ) -> sums.Told:
-        """Returns what the operators of `hasten.torch.sums` are told."""
-        own, form = self.table_scores(tables), self.form(scores)
-        known = [] if gold is None else self.listed(gold, form)
-        return sums.Told(
-            self.name, self.listed(scores, form), list(own.values()), " ".join(own), where, known, form.flat
+    def call(
+        self,
+        what: str,
+        scores: Tensors,
+        tables: Mapping[str, Tensor] | None = None,
+        gold: Tensors | None = None,
+        *,
+        asked: Asked = Asked(),  # noqa: B008, it does not change
+        seed: Tensor | None = None,
+        **where: Any,
+    ) -> Call:
+        """Returns a call of an operation, given what all methods are."""
+        form, own = self.form(scores), self.table_scores(tables)
+        given = self.listed(scores, form, "scores")
+        known = [] if gold is None else [each.long() for each in self.listed(gold, form, "gold")]
+        n_flat = (self.inference.layout.structure.n_variables,) if form.flat else ()
+        for each, like in zip(known, given, strict=True) if known else ():
+            wanted = (*like.shape[:1], *n_flat) if form.flat else like.shape[:-1]
+            if each.shape != wanted:
+                raise ProblemError(f"Gold has shape {tuple(each.shape)}; these scores need {tuple(wanted)}.")
+        return Call(
+            what,
+            self.name,
+            " ".join(own),
+            asked._replace(flat=1.0) if form.flat else asked,
+            given,
+            list(own.values()),
+            self.where(**where) if where else (),
+            known,
+            last=() if seed is None else [seed],
         )
 
     def named(self, found: Sequence[Tensor], scores: Tensors, axis: int = 0) -> Any:
@@ -210,10 +195,13 @@ class Layer(nn.Module):
         mask: Sizes | None = None,
         structures: Sequence[Structure] | Tensor | None = None,
     ) -> list[Tensor]:
-        """Returns where the variables of scores are, as operators take it, given the words that all methods take."""
+        """Returns where the variables of scores are, as calls have it, given the words that all methods take."""
         if lengths is None and mask is None and structures is None:
             return []
-        known = self._by_size(lengths, "lengths") | self._by_size(mask, "mask")
+        known, masks = self._by_size(lengths, "lengths"), self._by_size(mask, "mask")
+        for name in known.keys() & masks.keys():
+            raise ProblemError(f"Got lengths and a mask of {name}. Give one of them.")
+        known |= masks
         nothing = torch.empty(0)
         if structures is None or isinstance(structures, Tensor):
             number = nothing if structures is None else structures
@@ -236,17 +224,24 @@ class Layer(nn.Module):
     def form(self, scores: Tensors) -> Form:
         """Returns how scores are given."""
         flat = isinstance(scores, Tensor) and self.inference.layout.flat and scores.ndim <= 2
-        first = scores if isinstance(scores, Tensor) else next(iter(self._in_order(scores)))
+        first = scores if isinstance(scores, Tensor) else self._in_order(scores)[0]
         return Form(flat, first.ndim == (1 if flat else len(self.axes[0]) + 1))
 
-    def listed(self, given: Tensors, form: Form) -> list[Tensor]:
+    def listed(self, given: Tensors, form: Form, what: str) -> list[Tensor]:
         """Returns tensors, by field or one, in the order of the fields, with an axis of examples."""
         found = [given] if isinstance(given, Tensor) else self._in_order(given)
         if len(found) < len(self.names) and not form.flat:
             raise ProblemError(f"Give a dict with a tensor for each field: {', '.join(self.names)}.")
+        for each in found:
+            if not isinstance(each, Tensor) or each.is_floating_point() != (what == "scores"):
+                wanted = "tensors of floats" if what == "scores" else "tensors of label numbers"
+                got = f"one of {each.dtype}" if isinstance(each, Tensor) else brief(each)
+                raise ProblemError(f"Give {what} as {wanted}; got {got}.")
         return [each[None] for each in found] if form.single else found
 
-    def _in_order(self, given: Mapping[str, Tensor]) -> list[Tensor]:
+    def _in_order(self, given: Any) -> list[Tensor]:
+        if not isinstance(given, Mapping):
+            raise ProblemError(f"Give a tensor, or a dict with one for each field; got {brief(given)}.")
         if {*given} != {*self.names}:
             raise ProblemError(
                 f"Got {', '.join(given) or 'nothing'}; this layer has the fields {', '.join(self.names)}."
@@ -260,13 +255,13 @@ class Layer(nn.Module):
         if not isinstance(given, Mapping):
             if len(self.sizes) != 1:
                 raise ProblemError(f"Give {what} by name: this layer has the sizes {', '.join(self.sizes) or 'none'}.")
-            return {self.sizes[0]: given}
+            return {self.sizes[0]: torch.as_tensor(given)}
         for name in given:
             if name not in self.sizes and (what == "lengths" or name not in self.names):
                 raise ProblemError(
                     f"Got {what} of {name!r}; this layer has the sizes {', '.join(self.sizes) or 'none'}."
                 )
-        return dict(given)
+        return {name: torch.as_tensor(each) for name, each in given.items()}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Layer:
         """Copies what is trained; the structures, which do not change, are shared."""

@@ -22,7 +22,7 @@ from hasten.errors import ProblemError
 from hasten.padded.kernels import IGNORED
 from hasten.support.checks import check_whole
 from hasten.torch.layer import Layer, Tensors
-from hasten.torch.operators import Asked, sample
+from hasten.torch.operators import Asked, ask
 from hasten.torch.sums import log_partitions
 
 REDUCTIONS = "mean", "sum", "none"
@@ -38,6 +38,8 @@ class StructuredLoss(nn.Module):
     invalid
         What to do with examples whose gold breaks a constraint: "raise" an error, or "skip" them, whose loss is then 0.
     """
+
+    what = "loss"  # an operation of `hasten.torch.operators`
 
     def __init__(self, layer: Layer, *, reduction: str = "mean", invalid: str = "raise") -> None:
         super().__init__()
@@ -56,27 +58,27 @@ class StructuredLoss(nn.Module):
 
         `weight` is that of each example; the other words, `lengths` and so on, are those of all methods of `Layer`.
         """
-        tables = how.pop("tables", None)
-        loss = self.each(scores, gold, (self.layer.where(**how), tables))
-        dtype = (scores if isinstance(scores, Tensor) else next(iter(scores.values()))).dtype
-        loss = loss.to(dtype if dtype.itemsize >= 4 else torch.float32)
+        if gold is None:
+            raise ProblemError("A loss needs gold: label numbers, -100 where a label is not known.")
+        loss = self.each(scores, gold, how)
+        if self.invalid == "skip":
+            loss = torch.where(torch.isfinite(loss), loss, 0.0)
         if self.layer.form(scores).single:
             loss = loss[0]
         if weight is not None:
             loss = loss * weight
-        if self.reduction == "none":
-            return loss
-        if self.reduction == "sum":
-            return loss.sum()
-        return loss.sum() / (max(1, loss.numel()) if weight is None else weight.sum())
+        if self.reduction == "mean" and weight is None and loss.numel():
+            loss = loss.mean()
+        elif self.reduction != "none":
+            loss = loss.sum() if self.reduction == "sum" or weight is None else loss.sum() / weight.sum()
+        dtype = (scores if isinstance(scores, Tensor) else next(iter(scores.values()))).dtype
+        return loss.to(dtype if dtype.itemsize >= 4 else torch.float32)
 
-    def each(self, scores: Tensors, gold: Tensors, how: tuple[Any, Any]) -> Tensor:
-        """Returns the loss of each example, given where its variables are, and tables."""
+    def each(self, scores: Tensors, gold: Tensors, how: dict[str, Any]) -> Tensor:
+        """Returns the loss of each example; `how` are the words that all methods of `Layer` take."""
         asked = self.asked()._replace(strict=float(self.invalid == "raise"))
-        score, _, _, _ = self.layer.search(scores, *how, gold, seed=self.seed(), asked=asked)
-        n = len(score) - 1
-        loss = score.new_tensor([1.0 / n] * n + [-1.0]) @ score
-        return loss if self.invalid == "raise" else torch.where(torch.isfinite(loss), loss, 0.0)
+        call = self.layer.call(self.what, scores, gold=gold, asked=asked, seed=self.seed(), **how)
+        return log_partitions(call) if self.what == "sums" else ask(call)[0]
 
     def asked(self) -> Asked:
         """Returns what is asked of each example besides gold."""
@@ -98,11 +100,7 @@ class NegativeLogLikelihood(StructuredLoss):
     summed is refused: train with `FenchelYoung`.
     """
 
-    def each(self, scores: Tensors, gold: Tensors, how: tuple[Any, Any]) -> Tensor:
-        """Returns the loss of each example."""
-        told = self.layer.told(scores, gold, *how)._replace(strict=self.invalid == "raise")
-        of_all, of_gold = log_partitions(told)
-        return torch.where(torch.isfinite(of_gold), of_all - of_gold, 0.0)
+    what = "sums"
 
 
 class StructuredHinge(StructuredLoss):
@@ -124,7 +122,7 @@ class StructuredHinge(StructuredLoss):
         """Returns what is asked of each example besides gold."""
         return Asked(margin=self.margin if self.cost is None else 0.0)
 
-    def each(self, scores: Tensors, gold: Tensors, how: tuple[Any, Any]) -> Tensor:
+    def each(self, scores: Tensors, gold: Tensors, how: dict[str, Any]) -> Tensor:
         """Returns the loss of each example."""
         given: Any = self.cost
         if given is None:
@@ -216,12 +214,8 @@ class ImplicitMLE(nn.Module):
     def forward(self, scores: Tensors, **how: Any) -> Any:
         """Returns the mean indicator of the perturbed answers, as scores are given; words are those of `Layer`."""
         layer, noise = self.layer, self.noise
-        form, own = layer.form(scores), layer.table_scores(how.pop("tables", None))
-        asked = [float(noise.samples), noise.sigma, self.step, float(form.flat)]
-        about = list(own.values()), " ".join(own), layer.where(**how), noise.draw(), asked
-        found = sample(layer.name, layer.listed(scores, form), *about)
-        found = [each[0] for each in found] if form.single else found
-        return found[0] if isinstance(scores, Tensor) else dict(zip(layer.names, found, strict=True))
+        asked = Asked(float(noise.samples), noise.sigma, self.step)
+        return layer.named(ask(layer.call("sample", scores, asked=asked, seed=noise.draw(), **how)), scores)
 
 
 class Noise(NamedTuple("Noise", [("samples", int), ("sigma", float), ("seed", int | None)])):

@@ -1,17 +1,7 @@
-"""The operators that PyTorch knows: `search` answers, `spread` is its gradient, `sample` averages perturbed answers.
+"""The operator that PyTorch knows, `hasten.call`, and what it is asked: each is a line of `OPERATIONS`.
 
-Each names the layer that it belongs to, so that compiled and exported programs can hold it, and returns new tensors.
-The score of an answer is differentiable: its gradient is an indicator of the answer's labels and label tuples.
-What they share:
-
-layer
-    The name of the layer, which must live in this process.
-scores, tables, kinds
-    A tensor for each field, or one with all scores of a structure in a row; tables of label tuples, and their kinds.
-where
-    Lengths or a mask for each size, masks for each field, the numbers of structures; empty where not given.
-asked
-    `Asked`, as numbers.
+A call names the layer that it belongs to, so that compiled and exported programs can hold it, and returns new tensors.
+Where nothing has to know of an operator, PyTorch's dispatcher is passed by, which takes longer than small batches do.
 """
 
 from __future__ import annotations
@@ -24,26 +14,79 @@ from weakref import WeakValueDictionary
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_leaves, tree_map
+from torch.autograd.function import once_differentiable
 
 from hasten.errors import ProblemError
-from hasten.padded.kernels import spread as spread_labels
-from hasten.padded.search import Found, Inference, Request
+from hasten.padded.kernels import spread
+from hasten.padded.search import Inference, Request, above
 from hasten.padded.shapes import Placed
 
 ENGINES: WeakValueDictionary[str, Inference] = WeakValueDictionary()  # by the name of their layer
-HALF = torch.float16, torch.bfloat16
-PLAIN = torch.Tensor, torch.nn.Parameter
+PLAIN = {torch.Tensor, torch.nn.Parameter}
+ROWS_FIRST = "loss", "spread"  # their labels have an axis of rows before the examples
 
 
 class Asked(NamedTuple):
-    """What is asked: how many perturbed answers, with how much noise; which margin, or step of `sample`."""
+    """What is asked, as numbers."""
 
-    samples: float = 0.0
-    sigma: float = 0.0
-    margin: float = 0.0
+    samples: float = 0.0  # of perturbed answers
+    sigma: float = 0.0  # the standard deviation of their noise
+    margin: float = 0.0  # of a hinge; of `sample`, the step of its gradient
     flat: float = 0.0  # 1 if all scores of an example are in a row
     strict: float = 0.0  # 1 if gold must be valid
+    sharing: float = 0.0  # 1 if sums come with their gradients
+
+
+class Call(NamedTuple):
+    """A call of an operation."""
+
+    what: str
+    layer: str  # its name; it must live in this process
+    kinds: str  # of the tables
+    asked: Asked
+    scores: Sequence[Tensor]  # for each field, or one with all scores of a structure in a row
+    tables: Sequence[Tensor] = ()
+    where: Sequence[Tensor] = ()  # lengths or a mask of each size, masks of each field, structures; empty: not given
+    gold: Sequence[Tensor] = ()
+    kept: Sequence[Tensor] = ()  # of the call whose gradient this is: labels, or gradients for weights of 1
+    last: Sequence[Tensor] = ()  # the seed, or the weight of each example
+
+    @property
+    def tensors(self) -> list[Tensor]:
+        """All tensors."""
+        return [*self.scores, *self.tables, *self.where, *self.gold, *self.kept, *self.last]
+
+    @property
+    def told(self) -> tuple[Any, ...]:
+        """All else: what `of` needs."""
+        return (*self[:3], [len(each) for each in self[4:]], list(self.asked))
+
+    @classmethod
+    def of(cls, told: tuple[Any, ...], tensors: Sequence[Tensor]) -> Call:
+        """Returns a call, given what `told` and `tensors` are."""
+        what, layer, kinds, counts, asked = told
+        each = iter(tensors)
+        return cls(what, layer, kinds, Asked(*asked), *([next(each) for _ in range(n)] for n in counts))
+
+    def opened(self) -> tuple[Inference, Placed, list[Any], dict[str, Any], list[Any], list[Any]]:
+        """Returns what answers, where variables are, and arrays: scores, tables by kind, gold, and the last ones."""
+        engine = engine_of(self.layer)
+        given = [*self.scores, *self.tables, *self.where, *self.gold, *self.last]
+        arrays = iter(as_arrays(given))
+        groups = self.scores, self.tables, self.where, self.gold, self.last
+        own, tables, where, gold, last = ([next(arrays) for _ in each] for each in groups)
+        placed = self.placed(engine, where)
+        return engine, placed, own, dict(zip(placed.shapes.kinds, tables, strict=True)), gold, last
+
+    def placed(self, engine: Inference, where: Sequence[Any]) -> Placed:
+        """Returns where the variables of padded scores are, given arrays; those that are not given are empty."""
+        layout = engine.layout
+        named = zip((*layout.sizes, *layout.fields), where, strict=False)
+        number = where[-1] if len(where) and where[-1].size else None
+        given = {name: each for name, each in named if each.size}
+        return layout.place(
+            [each.shape for each in self.scores], given, number, tuple(self.kinds.split()), bool(self.asked.flat)
+        )
 
 
 def engine_of(layer: str) -> Inference:
@@ -60,14 +103,17 @@ def engine_of(layer: str) -> Inference:
 def as_arrays(tensors: Sequence[Tensor]) -> list[Any]:
     """Returns tensors as arrays: without a copy from the CPU, if NumPy knows their type, else in one transfer."""
     given = [each.detach() if each.requires_grad else each for each in tensors]
-    if any(each.device.type != "cpu" for each in given):
-        device = next(each.device for each in given if each.device.type != "cpu")
+    if not all(each.is_cpu for each in given):
+        device = next(each.device for each in given if not each.is_cpu)
         order = sorted(range(len(given)), key=lambda n: -given[n].element_size())  # so that each is aligned
         parts = [given[n].to(device).contiguous().reshape(-1).view(torch.uint8) for n in order]
         sent = torch.cat(parts).cpu().split([len(part) for part in parts])
         for n, part in zip(order, sent, strict=True):
             given[n] = part.view(given[n].dtype).reshape(given[n].shape)
-    return [(each.float() if each.dtype in HALF else each).contiguous().numpy() for each in given]
+    return [
+        (each.float() if each.is_floating_point() and each.itemsize < 4 else each).contiguous().numpy()
+        for each in given
+    ]
 
 
 def as_tensors(arrays: Sequence[Any], device: torch.device) -> list[Tensor]:
@@ -83,265 +129,277 @@ def as_tensors(arrays: Sequence[Any], device: torch.device) -> list[Tensor]:
     return found
 
 
-def place(engine: Inference, shapes: Sequence[Any], where: Sequence[Any], kinds: str, flat: float) -> Placed:
-    """Returns where the variables of padded scores are, given arrays; those that are not given are empty."""
-    layout = engine.layout
-    n = len(layout.sizes)
-    sizes = {name: each for name, each in zip(layout.sizes, where, strict=False) if each.size}
-    masks = {name: each for name, each in zip(layout.fields, where[n:], strict=False) if each.size}
-    number = where[-1] if len(where) > n and where[-1].size else None
-    return layout.place(shapes, sizes, masks, number, tuple(kinds.split()), bool(flat))
+def decode(call: Call) -> list[Tensor]:
+    """Returns the score of the best labelling of each example, its gap, whether it is proved, and its labels."""
+    engine, placed, own, tables, _, _ = call.opened()
+    found = engine.search(placed, own, tables)
+    return as_tensors([each[0] for each in (*found[:3], *found.labels)], call.scores[0].device)
 
 
-def find(
-    layer: str,
-    scores: Sequence[Tensor],
-    tables: Sequence[Tensor],
-    kinds: str,
-    where: Sequence[Tensor],
-    gold: Sequence[Tensor],
-    seed: Tensor | None,
-    asked: Sequence[float],
-) -> Found:
-    """Returns the answers of `search` as arrays."""
-    engine, asked = engine_of(layer), Asked(*asked)
-    arrays = iter(as_arrays([*scores, *tables, *where, *gold, *([] if seed is None else [seed])]))
-    own, brought, given, known = ([next(arrays) for _ in each] for each in (scores, tables, where, gold))
-    placed = place(engine, [each.shape for each in own], given, kinds, asked.flat)
-    drawn = 0 if seed is None else int(next(arrays))
-    request = Request(int(asked.samples), asked.sigma, drawn, asked.margin, bool(asked.strict))
-    return engine.search(placed, own, dict(zip(placed.shapes.kinds, brought, strict=True)), known, request)
+def loss(call: Call) -> list[Tensor]:
+    """Returns how much more the answers to each example score, in the mean, than the best with gold; and all labels."""
+    engine, placed, own, tables, gold, last = call.opened()
+    found = engine.search(placed, own, tables, gold, _request(call.asked, last))
+    *rows, of_gold = found.score
+    value = above(rows[0] if len(rows) == 1 else np.mean(rows, axis=0), of_gold)
+    return as_tensors([value, *found.labels], call.scores[0].device)
 
 
-@torch.library.custom_op("hasten::search", mutates_args=())
-def search(
-    layer: str,
-    scores: Sequence[Tensor],
-    tables: Sequence[Tensor],
-    kinds: str,
-    where: Sequence[Tensor],
-    gold: Sequence[Tensor],
-    seed: Tensor | None,
-    asked: Sequence[float],
-) -> tuple[Tensor, Tensor, Tensor, list[Tensor]]:
-    """Returns the scores of answers, (rows, examples), their gaps, whether they are proved, and their labels."""
-    found = find(layer, scores, tables, kinds, where, gold, seed, asked)
-    score, gap, proved, *labels = as_tensors([*found[:3], *found.labels], scores[0].device)
-    return score, gap, proved, labels
+def loss_backward(call: Call, outputs: Sequence[Tensor], slopes: Sequence[Tensor]) -> list[Tensor]:
+    """Returns the gradient of `loss`."""
+    return ask(call._replace(what="spread", gold=[], kept=outputs[1:], last=[slopes[0]]))
 
 
-@search.register_fake
-def _(layer, scores, tables, kinds, where, gold, seed, asked):  # type: ignore[no-untyped-def]
-    asked, first = Asked(*asked), scores[0]
-    of_each = max(1, int(asked.samples)) + bool(gold), first.shape[0]
-    axes = [(engine_of(layer).layout.structure.n_variables,)] if asked.flat else [each.shape[1:-1] for each in scores]
-    score, gap = (first.new_empty(of_each, dtype=torch.float64) for _ in range(2))
-    labels = [first.new_empty((*of_each, *shape), dtype=torch.int64) for shape in axes]
-    return score, gap, first.new_empty(of_each, dtype=torch.bool), labels
+def spread_out(call: Call) -> list[Tensor]:
+    """Returns indicators of the mean answer, less that of gold, weighted by example."""
+    weight, n = -engine_of(call.layer).sign * call.last[0].double(), len(call.kept[0]) - 1
+    return _indicate(call, call.kept, torch.stack([*[weight / n] * n, -weight]))
 
 
-def spread_now(
-    layer: str,
-    labels: Sequence[Tensor],
-    weight: Tensor,
-    kinds: str,
-    where: Sequence[Tensor],
-    widths: Sequence[int],
-    flat: bool,
-    dtype: torch.dtype,
-) -> list[Tensor]:
-    """Returns an indicator of labels, (rows, examples, ...), weighted by answer and summed over rows, for each field.
+def sample(call: Call) -> list[Tensor]:
+    """Returns the mean indicator of perturbed answers, for each field; its gradient is that of implicit MLE."""
+    engine, placed, own, tables, _, last = call.opened()
+    found = as_tensors(engine.search(placed, own, tables, (), _request(call.asked, last)).labels, call.scores[0].device)
+    n_rows, n_examples = found[0].shape[:2]
+    weight = torch.full((n_rows, n_examples), 1.0 / n_rows, dtype=torch.float64, device=found[0].device)
+    return _indicate(call._replace(kinds=""), found, weight)
 
-    A field has `widths` labels. Label tuples of some kinds of factors come behind, summed over examples as well.
+
+def sample_backward(call: Call, outputs: Sequence[Tensor], slopes: Sequence[Tensor]) -> list[Tensor]:
+    """Returns how far the answers move as their scores take a step against the gradient (Niepert et al. 2021)."""
+    step, sign = call.asked.margin, -engine_of(call.layer).sign
+    moved = [each - sign * step * slope for each, slope in zip(call.scores, slopes, strict=True)]
+    found = zip(outputs, ask(call._replace(scores=moved)), strict=True)
+    return [*(sign * (mine - other) / step for mine, other in found), *(None for _ in call.tables)]
+
+
+def sums(call: Call) -> list[Tensor]:
+    """Returns the log-partition of each example, with gold less that of what agrees with it; and its gradients."""
+    engine, placed, own, tables, gold, _ = call.opened()
+    found = engine.sums(placed, own, tables, gold, None, bool(call.asked.sharing), bool(call.asked.strict))
+    return as_tensors([found.value], call.scores[0].device) + _shared(call, engine, found)
+
+
+def sums_backward(call: Call, outputs: Sequence[Tensor], slopes: Sequence[Tensor]) -> list[Tensor]:
+    """Returns the gradient of `sums`: marginals."""
+    return ask(call._replace(what="shares", kept=outputs[1:], last=[slopes[0]]))
+
+
+def shares(call: Call) -> list[Tensor]:
+    """Returns the gradient of `sums`, weighted by example; those of tables are found again if weights differ."""
+    weight = call.last[0]
+    first = weight[:1].sum()
+    if call.kept and (not call.tables or bool((weight == first).all())):
+        shaped = [weight.reshape(-1, *[1] * (each.ndim - 1)) for each in call.scores] + [first] * len(call.tables)
+        return [scale.to(each.dtype) * each for scale, each in zip(shaped, call.kept, strict=True)]
+    engine, placed, own, tables, gold, last = call._replace(kept=[], last=[weight.double()]).opened()
+    return _shared(call, engine, engine.sums(placed, own, tables, gold, last[0]))
+
+
+def _request(asked: Asked, last: Sequence[Any]) -> Request:
+    seed = int(last[0]) if last else 0
+    return Request(int(asked.samples), asked.sigma, seed, 0.0 if asked.samples else asked.margin, bool(asked.strict))
+
+
+def _shared(call: Call, engine: Inference, found: Any) -> list[Tensor]:
+    """Returns the gradients of sums as tensors like scores and tables."""
+    given = [-engine.sign * each for each in (*found.fields, *found.tables)]
+    tensors = as_tensors(given, call.scores[0].device)
+    return [each.to(like.dtype) for each, like in zip(tensors, (*call.scores, *call.tables), strict=False)]
+
+
+def _indicate(call: Call, labels: Sequence[Tensor], weight: Tensor) -> list[Tensor]:
+    """Returns an indicator of labels, (rows, examples, ...), weighted by row and example, and summed over rows.
+
+    One for each field; label tuples of the kinds of factors come behind, summed over examples as well.
     """
-    engine, device = engine_of(layer), weight.device
-    chosen, given, weights = list[Any](), list[Any](), np.zeros(0)
-    if device.type == "cpu" or kinds:
-        *chosen, weights = as_arrays([*labels, *where, weight.double()])
-        chosen, given = chosen[: len(labels)], chosen[len(labels) :]
-    found = []
-    for f, (each, n) in enumerate(zip(labels, widths, strict=True)):
+    engine, found = engine_of(call.layer), []
+    for each, like in zip(labels, call.scores, strict=True):
         n_rows, n_examples, *axes = each.shape
-        cells = prod(axes)
-        start = engine.layout.structure.graph.first[:cells] if flat else np.arange(cells) * n
-        total = torch.zeros((n_examples, n if flat else cells * n), dtype=dtype, device=device)
-        if device.type == "cpu":
-            spread_labels(chosen[f].reshape(n_rows, n_examples, cells), weights, start, total.numpy())
+        cells, n = prod(axes), like.shape[-1]
+        start = engine.layout.structure.graph.first[:cells] if call.asked.flat else np.arange(cells) * n
+        total = torch.zeros(like.shape, dtype=torch.promote_types(like.dtype, torch.float32), device=weight.device)
+        mine, row = (
+            each.reshape(n_rows, n_examples, cells),
+            total.view(n_examples, total[0].numel() if n_examples else 0),
+        )
+        if weight.is_cpu:
+            spread(mine.contiguous().numpy(), weight.contiguous().numpy(), start, row.numpy())
         else:
-            mine = each.reshape(n_rows, n_examples, cells).movedim(0, 1)
-            at = mine.clamp(min=0) + torch.from_numpy(np.array(start)).to(device)
-            part = torch.where(mine >= 0, weight.T[:, :, None], 0.0).to(dtype)
-            total.scatter_add_(1, at.flatten(1), part.flatten(1))
-        found.append(total if flat else total.reshape(n_examples, *axes, n))
-    if kinds:
-        shapes = [(*(each.shape[1:2] if flat else each.shape[1:]), n) for each, n in zip(chosen, widths, strict=True)]
-        placed = place(engine, shapes, given, kinds, flat)
-        counted = engine.tuples(placed, chosen, weights)
-        found += [each.to(dtype) for each in as_tensors([counted[name] for name in placed.shapes.kinds], device)]
+            mine = mine.movedim(0, 1)
+            at = mine.clamp(min=0) + torch.from_numpy(np.array(start)).to(weight.device)
+            part = torch.where(mine >= 0, weight.T[:, :, None], 0.0).to(total.dtype)
+            row.scatter_add_(1, at.flatten(1), part.flatten(1))
+        found.append(total.to(like.dtype))
+    if call.kinds:
+        *arrays, weights = as_arrays([*labels, *call.where, weight])
+        placed = call.placed(engine, arrays[len(labels) :])
+        counted = engine.tuples(placed, arrays[: len(labels)], weights)
+        tensors = as_tensors([counted[name] for name in placed.shapes.kinds], weight.device)
+        found += [each.to(like.dtype) for each, like in zip(tensors, call.tables, strict=True)]
     return found
 
 
-spread = torch.library.custom_op("hasten::spread", spread_now, mutates_args=())
+def _like(call: Call, *shapes: tuple[int, ...], dtype: torch.dtype = torch.float64) -> list[Tensor]:
+    return [call.scores[0].new_empty(shape, dtype=dtype) for shape in shapes]
 
 
-@spread.register_fake
-def _(layer, labels, weight, kinds, where, widths, flat, dtype):  # type: ignore[no-untyped-def]
-    shapes = [each.shape[1:2] if flat else each.shape[1:] for each in labels]
-    found = [weight.new_empty((*shape, n), dtype=dtype) for shape, n in zip(shapes, widths, strict=True)]
-    factors = engine_of(layer).layout.schema.factors
-    return found + [weight.new_empty(factors[name].shape, dtype=dtype) for name in kinds.split()]
+def _like_labels(call: Call, *rows: int) -> list[Tensor]:
+    n = len(call.scores[0]), *([engine_of(call.layer).layout.structure.n_variables] if call.asked.flat else [])
+    axes = [(*rows, *n, *(() if call.asked.flat else each.shape[1:-1])) for each in call.scores]
+    return _like(call, *axes, dtype=torch.int64)
 
 
-def keep_for_search(ctx: Any, inputs: Any, output: Any) -> None:
-    """Keeps what the gradient of `search` needs: the labels, and where variables are."""
-    layer, scores, tables, kinds, where, gold, _, asked = inputs
-    ctx.mark_non_differentiable(output[1])
-    ctx.about = layer, kinds, [each.shape[-1] for each in scores], bool(Asked(*asked).flat)
-    ctx.dtypes, ctx.counts = [each.dtype for each in (*scores, *tables)], (len(where), len(gold))
-    ctx.save_for_backward(*output[3], *where)
+def _like_given(call: Call) -> list[Tensor]:
+    return [torch.empty_like(each, memory_format=torch.contiguous_format) for each in (*call.scores, *call.tables)]
 
 
-def search_backward(ctx: Any, weight: Tensor, *_: Any) -> Any:
-    """Returns the gradient of `search`, of which only the scores of answers are differentiable."""
-    (layer, kinds, widths, flat), (n_where, n_gold) = ctx.about, ctx.counts
-    n, saved = len(widths), ctx.saved_tensors
-    dtype = torch.float64 if torch.float64 in ctx.dtypes else torch.float32
-    weight = -engine_of(layer).sign * weight
-    found = spread(layer, list(saved[:n]), weight, kinds, list(saved[n:]), widths, flat, dtype)
-    found = [each.to(dtype) for each, dtype in zip(found, ctx.dtypes, strict=True)]
-    return None, found[:n], found[n:], None, [None] * n_where, [None] * n_gold, None, None
+class Operation(NamedTuple):
+    """One thing that the operator does."""
+
+    run: Callable[[Call], list[Tensor]]
+    fake: Callable[[Call], list[Tensor]]  # what a compiler is told of the outputs
+    backward: Callable[..., list[Tensor]] | None = None  # of the first outputs, to scores and tables
+    n_smooth: int | None = 0  # how many outputs are differentiable; None: all
+    reads: bool = True  # whether the gradient reads scores and tables, not only their shapes
 
 
-search.register_autograd(search_backward, setup_context=keep_for_search)
+def _fake_decoded(call: Call) -> list[Tensor]:
+    n = (call.scores[0].shape[0],)
+    return [*_like(call, n, n), *_like(call, n, dtype=torch.bool), *_like_labels(call)]
 
 
-@torch.library.custom_op("hasten::sample", mutates_args=())
-def sample(
-    layer: str,
-    scores: Sequence[Tensor],
-    tables: Sequence[Tensor],
-    kinds: str,
-    where: Sequence[Tensor],
-    seed: Tensor,
-    asked: Sequence[float],
+OPERATIONS = {
+    "decode": Operation(decode, _fake_decoded),
+    "loss": Operation(
+        loss,
+        lambda call: _like(call, call.scores[0].shape[:1]) + _like_labels(call, max(1, int(call.asked.samples)) + 1),
+        loss_backward,
+        1,
+        False,
+    ),
+    "spread": Operation(spread_out, _like_given),
+    "sample": Operation(sample, lambda call: _like_given(call._replace(tables=[])), sample_backward, None),
+    "sums": Operation(
+        sums,
+        lambda call: _like(call, call.scores[0].shape[:1]) + (_like_given(call) if call.asked.sharing else []),
+        sums_backward,
+        1,
+    ),
+    "shares": Operation(shares, _like_given),
+}
+
+
+def ask(call: Call) -> list[Tensor]:
+    """Carries out a call."""
+    tensors, operation = call.tensors, OPERATIONS[call.what]
+    if operation.backward is None:
+        tensors = [each.detach() for each in tensors]
+    mapped = torch._C._functorch.peek_interpreter_stack() is not None
+    if (
+        torch.compiler.is_compiling()
+        or torch._C._len_torch_dispatch_stack()
+        or not PLAIN.issuperset(map(type, tensors))
+    ):
+        found: list[Tensor] = operator(*call.told[:3], tensors, *call.told[3:])
+        return found
+    if mapped or (operation.backward and torch.is_grad_enabled() and any(each.requires_grad for each in tensors)):
+        return list(Direct.apply(call.told, *tensors))
+    return operation.run(call)
+
+
+@torch.library.custom_op("hasten::call", mutates_args=())
+def operator(
+    what: str, layer: str, kinds: str, tensors: Sequence[Tensor], counts: Sequence[int], asked: Sequence[float]
 ) -> list[Tensor]:
-    """Returns the mean indicator of perturbed answers, for each field; its gradient is that of implicit MLE."""
-    _, _, _, labels = search(layer, scores, tables, kinds, where, [], seed, asked)
-    n = labels[0].shape[0]
-    weight = torch.full(labels[0].shape[:2], 1.0 / n, dtype=torch.float64, device=scores[0].device)
-    widths, flat = [each.shape[-1] for each in scores], bool(Asked(*asked).flat)
-    found = spread(layer, labels, weight, "", where, widths, flat, torch.float32)
-    return [each.to(like.dtype) for each, like in zip(found, scores, strict=True)]
+    """Carries out a call, for compilers and transforms."""
+    return OPERATIONS[what].run(Call.of((what, layer, kinds, counts, asked), tensors))
 
 
-@sample.register_fake
-def _(layer, scores, tables, kinds, where, seed, asked):  # type: ignore[no-untyped-def]
-    return [torch.empty_like(each, memory_format=torch.contiguous_format) for each in scores]
+@operator.register_fake
+def _(what, layer, kinds, tensors, counts, asked):  # type: ignore[no-untyped-def]
+    return OPERATIONS[what].fake(Call.of((what, layer, kinds, counts, asked), tensors))
 
 
-def keep_for_sample(ctx: Any, inputs: Any, output: Any) -> None:
-    """Keeps what the gradient of `sample` needs: its inputs, and the answers."""
-    layer, scores, tables, kinds, where, seed, asked = inputs
-    ctx.about, ctx.counts = (layer, kinds, asked), (len(scores), len(tables), len(where))
-    ctx.save_for_backward(*scores, *output, *tables, *where, seed)
+def keep(ctx: Any, told: tuple[Any, ...], tensors: Sequence[Tensor], outputs: Sequence[Tensor]) -> None:
+    """Keeps what the gradient of a call needs."""
+    operation, kept = OPERATIONS[told[0]], list(tensors)
+    ctx.told, ctx.n = told, len(tensors)
+    for n in () if operation.reads else range(sum(told[3][:2])):  # so that they may be changed in place
+        kept[n] = kept[n].new_empty(()).expand(kept[n].shape)
+    n_smooth = len(outputs) if operation.n_smooth is None else operation.n_smooth
+    ctx.mark_non_differentiable(*outputs[n_smooth:])
+    ctx.save_for_backward(*kept, *outputs)
 
 
-def sample_backward(ctx: Any, gradient: Sequence[Tensor]) -> Any:
-    """Returns how far the answers move as their scores take a step against the gradient (Niepert et al. 2021)."""
-    (layer, kinds, asked), (n, n_tables, n_where) = ctx.about, ctx.counts
-    *saved, seed = ctx.saved_tensors
-    scores, found, tables, where = (
-        saved[:n],
-        saved[n : 2 * n],
-        saved[2 * n : 2 * n + n_tables],
-        saved[2 * n + n_tables :],
-    )
-    step, sign = Asked(*asked).margin, -engine_of(layer).sign
-    moved = [each - sign * step * slope for each, slope in zip(scores, gradient, strict=True)]
-    others = sample(layer, moved, list(tables), kinds, list(where), seed, asked)
-    back = [sign * (mine - other) / step for mine, other in zip(found, others, strict=True)]
-    return None, back, [None] * n_tables, None, [None] * n_where, None, None
+def backward(ctx: Any, slopes: Sequence[Tensor]) -> list[Tensor | None]:
+    """Returns the gradient of a call, of which scores and tables have one."""
+    saved = ctx.saved_tensors
+    call = Call.of(ctx.told, saved[: ctx.n])
+    run = OPERATIONS[call.what].backward
+    if run is None:
+        raise ProblemError("These gradients are not differentiable again.")
+    found = run(call, saved[ctx.n :], slopes)
+    return [*found, *[None] * (ctx.n - len(found))]
 
 
-sample.register_autograd(sample_backward, setup_context=keep_for_sample)
+operator.register_autograd(
+    lambda ctx, slopes: (None, None, None, backward(ctx, slopes), None, None),
+    setup_context=lambda ctx, inputs, output: keep(ctx, (*inputs[:3], *inputs[4:]), inputs[3], output),
+)
 
 
 class Direct(torch.autograd.Function):
-    """`search` without the dispatcher, which takes longer than the answers to a small batch."""
+    """A call without the dispatcher, and under the transforms of `torch.func`."""
 
     @staticmethod
-    def forward(ctx: Any, told: tuple[Any, ...], n: int, *given: Tensor) -> tuple[Tensor, ...]:
-        """Returns what `search` does; the tensors that have gradients come last, `n` scores, then tables."""
-        layer, kinds, where, _, _, asked = told
-        found = find(layer, given[:n], given[n:], *told[1:])
-        score, *others = as_tensors([*found[:3], *found.labels], given[0].device)
-        ctx.mark_non_differentiable(*others)
-        ctx.about = layer, kinds, where, [each.shape[-1] for each in given[:n]], bool(Asked(*asked).flat)
-        ctx.dtypes = [each.dtype for each in given]
-        ctx.save_for_backward(*others[2:])
-        return score, *others
+    def forward(told: tuple[Any, ...], *tensors: Tensor) -> tuple[Tensor, ...]:
+        """Returns what the operator does."""
+        return tuple(OPERATIONS[told[0]].run(Call.of(told, tensors)))
 
     @staticmethod
-    def backward(ctx: Any, weight: Tensor, *_: Any) -> Any:
-        """Returns the gradient of `search`."""
-        layer, kinds, where, widths, flat = ctx.about
-        dtype = torch.float64 if torch.float64 in ctx.dtypes else torch.float32
-        weight = -engine_of(layer).sign * weight
-        found = spread_now(layer, ctx.saved_tensors, weight, kinds, where, widths, flat, dtype)
-        return None, None, *(each.to(dtype) for each, dtype in zip(found, ctx.dtypes, strict=True))
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        """Keeps what the gradient needs."""
+        keep(ctx, inputs[0], inputs[1:], output)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *slopes: Tensor) -> Any:
+        """Returns the gradient of the operator."""
+        return None, *backward(ctx, slopes)
+
+    @staticmethod
+    def vmap(info: Any, dims: tuple[Any, ...], told: tuple[Any, ...], *tensors: Tensor) -> Any:
+        """Runs mapped calls."""
+        found, axes = run_mapped(info.batch_size, dims[1:], told, tensors)
+        return tuple(found), tuple(axes)
 
 
-def is_plain(tensors: Sequence[Tensor]) -> bool:
-    """Whether nothing has to know of an operator: no compiler, no transform. Then none is called."""
-    if torch.compiler.is_compiling():
-        return False
-    transforms = torch._C._functorch.peek_interpreter_stack() is not None or torch._C._len_torch_dispatch_stack()
-    return not transforms and all(type(each) in PLAIN for each in tensors)
+def run_mapped(size: int, dims: Sequence[int | None], told: tuple[Any, ...], tensors: Sequence[Tensor]) -> Any:
+    """Runs mapped calls as more examples; where tables or seeds differ, or tables have gradients, call by call."""
+    what, counts = told[0], told[3]
+    groups = [group for group, n in zip(Call._fields[4:], counts, strict=True) for _ in range(n)]
+    whole = [g for g, dim in zip(groups, dims, strict=True) if dim is not None or what in ("spread", "shares", "sums")]
+    if "tables" in whole or ("last" in whole and what in ("loss", "sample")):
+        given = [[each] * size if dim is None else each.unbind(dim) for each, dim in zip(tensors, dims, strict=True)]
+        rows = [ask(Call.of(told, each)) for each in zip(*given, strict=True)]
+        found = [torch.stack(each) for each in zip(*rows, strict=True)]
+        return found, [0] * len(found)
+    folded = []
+    for each, group, dim in zip(tensors, groups, dims, strict=True):
+        axis = int(group == "kept" and what in ROWS_FIRST)
+        if group == "tables" or (dim is None and (not each.ndim or not each.numel())):
+            folded.append(each)  # or a seed, or something that is not given
+            continue
+        wide = each.expand(size, *each.shape).movedim(0, axis) if dim is None else each.movedim(dim, axis)
+        folded.append(wide.flatten(axis, axis + 1))
+    found = ask(Call.of(told, folded))
+    axes = [int(what == "loss" and n > 0) for n in range(len(found))]
+    return [each.unflatten(axis, (size, -1)) for each, axis in zip(found, axes, strict=True)], axes
 
 
-def batched(operator: Any, axis_in: int, axis_out: int) -> Callable[..., Any]:
-    """Returns how `torch.vmap` runs an operator: as more examples, on an axis of inputs and one of outputs.
-
-    Where tables or seeds differ, or each call has tables of its own to count, it runs call by call.
-    """
-    names = [argument.name for argument in operator._opoverload._schema.arguments]
-
-    def run(info: Any, dims: Any, *args: Any) -> Any:
-        n, told = info.batch_size, dict(zip(names, args, strict=True))
-        apart = [dim for name, dim in zip(names, dims, strict=True) if name in ("tables", "seed")]
-        if any(dim is not None for dim in tree_leaves(apart, is_leaf=is_none)) or ("labels" in told and told["kinds"]):
-            calls = [
-                operator(*mapped(lambda v, d, i=i: v if d is None else v.select(d, i), args, dims)) for i in range(n)
-            ]
-            return tree_map(lambda *each: torch.stack(each), *calls), tree_map(lambda _: 0, calls[0])
-
-        def fold(value: Any, dim: int | None) -> Any:
-            if dim is None and (not value.ndim or not value.numel()):
-                return value  # a seed, or something that is not given
-            wide = value.expand(n, *value.shape).movedim(0, axis_in) if dim is None else value.movedim(dim, axis_in)
-            return wide.flatten(axis_in, axis_in + 1)
-
-        shared = ("tables", "where") if "labels" in told else ("tables",)
-        each = zip(names, args, dims, strict=True)
-        found = operator(*(value if name in shared else mapped(fold, value, dim) for name, value, dim in each))
-        return tree_map(lambda each: each.unflatten(axis_out, (n, -1)), found), tree_map(lambda _: axis_out, found)
-
-    return run
-
-
-def mapped(change: Callable[..., Any], value: Any, dim: Any) -> Any:
-    """Changes the tensors of an argument, given the mapped axis of each, or None."""
-    if isinstance(value, list | tuple):
-        dims = dim if isinstance(dim, list | tuple) else [dim] * len(value)
-        return [mapped(change, each, d) for each, d in zip(value, dims, strict=True)]
-    return change(value, dim) if isinstance(value, Tensor) else value
-
-
-def is_none(value: Any) -> bool:
-    """Whether a value is None, which is a leaf of trees of axes."""
-    return value is None
-
-
-search.register_vmap(batched(search, 0, 1))
-spread.register_vmap(batched(spread, 1, 0))
-sample.register_vmap(batched(sample, 0, 0))
+operator.register_vmap(
+    lambda info, dims, what, layer, kinds, tensors, *rest: run_mapped(
+        info.batch_size, dims[3], (what, layer, kinds, *rest), tensors
+    )
+)

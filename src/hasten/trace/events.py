@@ -1,17 +1,32 @@
-"""The events of searches and proofs as plain values, and the log that holds them."""
+"""The log of a search or a proof: its events as plain values, told as text, and the recorder that writes it down.
+
+Searches and proofs run their own kernels interpreted, and a recorder watches these (`hasten.jit.watching`).
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import StrEnum
-from functools import cache, cached_property
-from types import UnionType
-from typing import Any, Generic, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, NamedTuple
 
+import msgspec
+
+from hasten.jit.watching import Call as Call
+from hasten.jit.watching import Watcher as Watcher
+from hasten.jit.watching import watching
+from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Status
-from hasten.support.words import ordinal, plain_number
+from hasten.search.theta import theta_in_words
+from hasten.support.terminal import printable
+from hasten.support.words import amount, count, ordinal, paired, plain_number
+
+MOST_STEPS, MOST_CANDIDATES, MOST_RULED_OUT = 16, 8, 3  # that are told or drawn; all are kept
+ROUNDING = 1e-12  # a part of a sum that is smaller than this, relatively, is rounding
 
 
 @dataclass(slots=True)
@@ -47,10 +62,25 @@ class SearchStep:
         """The candidates that are the next beam, best first."""
         return tuple(each for each in self.candidates if each.kept)
 
-    @property
-    def good(self) -> Candidate | None:
-        """The candidate that agrees with the reference, if there is one."""
-        return next((each for each in self.candidates if each.good), None)
+    def shown(self, most: int) -> list[Candidate]:
+        """Returns the candidates to show if there are too many: the best on each side of the edge, and the good."""
+        n_kept, n_out = len(self.kept), sum(bool(each.ruled_out) for each in self.candidates)
+        others = range(n_kept, len(self.candidates) - max(0, n_out - MOST_RULED_OUT))
+        n_others = min(len(others), max(most // 2, most - n_kept))
+        chosen = [*range(n_kept)[: most - n_others], *others[:n_others]]
+        good = [at for at, each in enumerate(self.candidates) if each.good and at not in chosen]
+        return [self.candidates[at] for at in sorted([*chosen[: most - len(good)], *good])]
+
+    def facts(self, trace: Trace) -> str:
+        """Returns the facts of the step, in a line."""
+        parts = [f"{count(len(self.candidates), 'candidate')}, {len(self.kept)} kept"]
+        if self.gap is not None and trace.theta < math.inf:
+            sign, theta = ">" if self.skipped else "≤", theta_in_words(trace.theta)
+            parts.append(f"gap {amount(self.gap)}{f' {sign} theta {theta}' if trace.theta else ', theta 0'}")
+        parts.append("its costs skipped" if self.skipped else "its costs computed")
+        if earlier := [name for name in self.computed if name != self.name]:
+            parts.append(f"and those of {', '.join(earlier)}")
+        return ", ".join(parts)
 
 
 @dataclass(slots=True)
@@ -73,6 +103,16 @@ class ProofStep:
     bound: float  # no valid labelling costs less
     messages: tuple[Message, ...] = ()  # the largest
     n_nodes: int = 0  # of branching
+
+    @property
+    def name(self) -> str:
+        """Its name, as steps of a search have one."""
+        return self.step
+
+    def facts(self, _: Trace) -> str:
+        """Returns the facts of the step, in a line."""
+        best = amount(self.cost) if math.isfinite(self.cost) else "none yet"
+        return f"bound {amount(self.bound)}, best labelling {best}"
 
 
 @dataclass(slots=True)
@@ -102,11 +142,8 @@ class Lost(NamedTuple):
     why: str
 
 
-Event = TypeVar("Event", bound=SearchStep | ProofStep)
-
-
 @dataclass(frozen=True, eq=False)
-class Trace(Generic[Event]):
+class Trace:
     """A log of a search or a proof of one problem; `str` tells it, notebooks draw it, `to_dict` is plain data.
 
     It comes from the very kernels that search and prove, interpreted, so it takes the same steps, ties included.
@@ -116,13 +153,13 @@ class Trace(Generic[Event]):
     explained: tuple[str, ...] = field(repr=False)  # in sentences, for someone who never saw such a thing
     names: tuple[str, ...] = field(repr=False)  # of the variables
     eliminated: tuple[str, ...]  # the variables that were minimised out
-    steps: tuple[Event, ...] = field(repr=False)
+    steps: tuple[Any, ...] = field(repr=False)  # of a search: `SearchStep`; of a proof: `ProofStep`
     labels: tuple[str, ...] | None  # the answer
     cost: float  # nan where some costs were never computed
     bound: float
     valid: bool
     status: Status
-    solution: Solution | None = field(default=None, repr=False)  # None if this was read by `from_dict`
+    solution: Any = field(default=None, repr=False)  # a `Solution`; None if this was read by `from_dict`
     # Of searches:
     width: int = 1
     theta: float = math.inf
@@ -159,7 +196,7 @@ class Trace(Generic[Event]):
         return Lost(None, "It was in the beam to the end, but another node had a better priority, or came first.")
 
     def _why(self, step: SearchStep) -> str:
-        good = step.good
+        good = next((each for each in step.candidates if each.good), None)
         if good is None:
             return f"{step.name}: no candidate agrees with it."
         if good.ruled_out:
@@ -191,37 +228,56 @@ class Trace(Generic[Event]):
         return {**plain(self), "lost": lost, "skipped": list(self.skipped)}
 
     @classmethod
-    def from_dict(cls, found: Mapping[str, Any]) -> Trace[Any]:
+    def from_dict(cls, found: Mapping[str, Any]) -> Trace:
         """Returns the trace that `to_dict` wrote down, but for its solution."""
-        trace: Trace[Any] = typed(Trace, found)
-        return trace
+        trace = msgspec.convert(found, cls, strict=False)  # "inf" is a number
+        kinds = [SearchStep if "candidates" in step else ProofStep for step in trace.steps]
+        steps = [msgspec.convert(step, kind, strict=False) for step, kind in zip(trace.steps, kinds, strict=True)]
+        return replace(trace, steps=tuple(steps))
+
+    def shown(self, most: int) -> list[int]:
+        """Returns the steps to show if there are too many: the first, the last, and the one that lost the reference."""
+        n, lost = len(self.steps), self.lost
+        if n <= most:
+            return list(range(n))
+        chosen = {n - 3, n - 2, n - 1, *([] if lost is None or lost.step is None else [lost.step])}
+        return sorted([*chosen, *[t for t in range(n) if t not in chosen][: most - len(chosen)]])
 
     def summary(self) -> list[str]:
         """Returns how it ended, in sentences."""
-        from hasten.trace.text import ending
-
-        return ending(self)
+        said = [str(self.status)] if self.labels is None or self.proof_steps else []
+        if self.labels is not None:
+            known = "some costs were never computed" if math.isnan(self.cost) else f"cost {amount(self.cost)}"
+            about = known if self.valid else "breaks a constraint"
+            said.append(f"Answer ({about}): {paired(self.names, self.labels)}.")
+        if self.skipped:
+            n, of, theta = len(self.skipped), count(len(self.names), "variable"), theta_in_words(self.theta)
+            said.append(f"Costs never computed, the gap being above theta = {theta}: {n} of {of}.")
+        if self.lost is not None:
+            where = "" if self.lost.step is None else f" at step {self.lost.step + 1}"
+            said.append(f"The reference was lost{where}. {self.lost.why}")
+        elif self.reference is not None:
+            said.append("The reference was found.")
+        return said
 
     def section(self) -> str:
-        """Returns its pictures as a part of a page that has the style already (`hasten.trace.pictures`)."""
-        from hasten.trace.drawing import page
+        """Returns its pictures as a part of a page that has the style already (`hasten.trace.drawing`)."""
+        from hasten.trace.drawing import section
 
-        return page(self).section()
+        return section(self)
 
     def __str__(self) -> str:
-        from hasten.trace.text import lines
-
         return "\n".join(lines(self))
 
     def _repr_html_(self) -> str:
-        from hasten.trace.pictures import on_a_page
+        from hasten.trace.drawing import on_a_page
 
         return on_a_page(self.section())
 
     def _repr_svg_(self) -> str:
-        from hasten.trace.drawing import page
+        from hasten.trace.drawing import svg
 
-        return page(self).svg()
+        return svg(self)
 
 
 def plain(value: Any) -> Any:
@@ -235,21 +291,81 @@ def plain(value: Any) -> Any:
     return plain_number(value) if isinstance(value, float) else value
 
 
-def typed(kind: Any, found: Any) -> Any:
-    """Returns a value of a type from the plain data that `plain` made of it."""
-    if kind is Event:
-        kind = SearchStep if "candidates" in found else ProofStep
-    if is_dataclass(kind):
-        of: Any = kind
-        return of(**{name: typed(hint, found[name]) for name, hint in _hints(of).items()})
-    if get_origin(kind) is tuple:
-        return tuple(typed(get_args(kind)[0], each) for each in found)
-    if isinstance(kind, UnionType):  # X | None
-        return None if found is None else typed(get_args(kind)[0], found)
-    return kind(found)
+# -- as text for a terminal; control characters in names and labels are spelled out ---------------------------------
 
 
-@cache
-def _hints(kind: Any) -> dict[str, Any]:
-    hints = get_type_hints(kind)
-    return {each.name: hints[each.name] for each in fields(kind) if each.name != "solution"}
+def lines(trace: Trace) -> Iterator[str]:
+    """Yields a trace in words, line by line."""
+    yield printable(trace.title)
+    if trace.eliminated:
+        yield printable(f"Minimised out first: {', '.join(trace.eliminated)}")
+    for before, t in pairwise([-1, *trace.shown(MOST_STEPS)]):
+        yield ""
+        if t > before + 1:
+            yield from (f"… {count(t - before - 1, 'step')} not printed", "")
+        step = trace.steps[t]
+        yield printable(f"Step {t + 1}: {step.name} ({step.facts(trace)})")
+        yield from map(printable, _candidates(step) if isinstance(step, SearchStep) else [f"  {step.text}"])
+    if trace.choice is not None:
+        by = "the heuristic alone" if trace.choice.skipped else "priority"
+        yield from ("", f"The answer is node {trace.choice.node + 1} of the last beam, by {by}.")
+    yield ""
+    yield from map(printable, trace.summary())
+
+
+def small(part: float, total: float) -> float:
+    """Returns a part of a sum, zero if it is only rounding."""
+    return 0.0 if abs(part) <= ROUNDING * abs(total) else part
+
+
+def _candidates(step: SearchStep) -> Iterator[str]:
+    shown = step.shown(MOST_CANDIDATES)
+    wide = max((len(each.label) for each in shown), default=0)
+    for each in shown:
+        sign = "kept  " if each.kept else "out   " if each.ruled_out else "pruned"
+        start = f"after {each.node + 1}: " if step.n_nodes > 1 else ""
+        parts = [f"heuristic {amount(each.heuristic)}" if step.skipped else f"path cost {amount(each.path_cost)}"]
+        for name, part in (("heuristic", each.heuristic), ("look-ahead", each.look_ahead)):
+            parts += [f"{name} {amount(part)}"] if not step.skipped and small(part, each.path_cost) else []
+        total = " + ".join(parts) + (f" = {amount(each.priority)}" if len(parts) > 1 else "")
+        good = "  <- reference" if each.good else ""
+        yield f"  {sign} {start}{each.label:{wide}s}  {each.ruled_out or total}{good}"
+    if len(shown) < len(step.candidates):
+        yield f"  … and {len(step.candidates) - len(shown):,} more"
+
+
+class Recorder:
+    """A log in the making, of one problem; a subclass says which kernels it watches, each by a method of its own."""
+
+    def __init__(self, problem: Problem, names: Sequence[str] | None) -> None:
+        self.problem, self.names = problem, problem.variable_names(names)
+        self.variables = list(range(len(problem.graph.order)))  # of the graph at hand, as the problem numbers them
+        self.eliminated: tuple[str, ...] = ()
+        self.steps: list[Any] = []
+
+    def watchers(self) -> Mapping[Any, Watcher]:
+        """Returns the method that is called in place of each kernel."""
+        raise TypeError(f"{type(self).__name__} does not say what it watches. Define watchers.")
+
+    def watching(self) -> AbstractContextManager[None]:
+        """Watches the kernels that run within."""
+        return watching(self.watchers())
+
+    def keep_only(self, variables: Sequence[int]) -> None:
+        """Says which variables the graph at hand has; the others were minimised out."""
+        self.variables = list(variables)
+        self.eliminated = tuple(name for v, name in enumerate(self.names) if v not in set(variables))
+
+    def name(self, v: int) -> str:
+        """Returns the name of a variable of the graph at hand."""
+        return self.names[self.variables[v]]
+
+    def labels(self, v: int) -> tuple[str, ...]:
+        """Returns the labels of a variable of the graph at hand."""
+        return self.problem.structure.all_kinds[self.variables[v]].labels
+
+    def ended(self, title: str, explained: Sequence[str], solution: Solution, **more: Any) -> Trace:
+        """Returns the log as a value."""
+        labels = None if solution.values is None else tuple(self.problem.names(solution.values))
+        known = (solution.cost, solution.bound, solution.valid, solution.status, solution)
+        return Trace(title, tuple(explained), self.names, self.eliminated, tuple(self.steps), labels, *known, **more)

@@ -7,18 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from hasten.jit import driver, inlined_kernel, keep, kernel, split
-from hasten.kernels.layout import BatchArrays, Graph, costs_of, graph_of, labels_of, tables_of
+from hasten.kernels.layout import BatchArrays, Graph, copy, costs_of, graph_of, labels_of, tables_of
 from hasten.kernels.rows import rows_hold
 from hasten.kernels.score import entry
 from hasten.kernels.search.nodes import Found
 from hasten.support.arrays import FloatArray, IntArray
-
-
-@inlined_kernel
-def copy(source: IntArray, target: IntArray, start: int, stop: int) -> None:
-    """Copies part of an array."""
-    for at in range(start, stop):
-        target[at] = source[at]
 
 
 @kernel

@@ -1,10 +1,8 @@
 """The candidates of a step: each node with each label of the next variable; their costs, and which are best.
 
-Candidates stand node by node and label by label, in arrays of `Scratch`; `best` names them by `BITS`.
-
-Looking ahead adds the least that the variables a node has not assigned can still cost. A table that is one variable
-short says, with the labels so far, how much each label of that variable would add. Only the variables that a step
-*opens*, by leaving a table one short, can have a new least: the others keep theirs.
+Candidates stand node by node and label by label, in arrays of `Scratch`; `best` names them by `BITS`. Looking ahead
+adds the least that unassigned variables can still cost. Only those that a step *opens*, by leaving a table one variable
+short, can have a new least.
 """
 
 from __future__ import annotations

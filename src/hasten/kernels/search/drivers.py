@@ -72,12 +72,7 @@ class Paused(NamedTuple):
 
 @driver
 def search_wave(
-    batch: BatchArrays,
-    weights: FloatArray,
-    options: Options,
-    active: IntArray,
-    paused: Paused,
-    outcome: IntArray,
+    batch: BatchArrays, weights: FloatArray, options: Options, active: IntArray, paused: Paused, outcome: IntArray
 ) -> None:
     """Continues the active problems of a lazy batch until each is done or wants costs."""
     width = options.width

@@ -141,7 +141,10 @@ def add_pending(instance: Instance, costs: int, beam: Beam, n_nodes: int, t: int
     start = t if n_nodes == 1 else 0  # one node agrees with itself: costs that it was never asked for stay pending
     for s in range(start, last):
         v = graph.order[s]
-        if known[v] == UNKNOWN and (s == t or disagree(nodes, n_nodes, v)):
+        wanted = s == t
+        for b in range(1, n_nodes if known[v] == UNKNOWN else 0):
+            wanted |= nodes.labels[b, v] != nodes.labels[0, v]
+        if known[v] == UNKNOWN and wanted:
             known[v] = WANTED
             ready = costs == GIVEN and ready
     if ready:
@@ -152,15 +155,6 @@ def add_pending(instance: Instance, costs: int, beam: Beam, n_nodes: int, t: int
                 for b in range(n_nodes if s < t else 0):
                     nodes.g[b] += cost[graph.first[v] + nodes.labels[b, v]]
     return ready
-
-
-@kernel
-def disagree(nodes: Nodes, n_nodes: int, v: int) -> bool:
-    """Whether the nodes give an assigned variable different labels."""
-    for b in range(1, n_nodes):
-        if nodes.labels[b, v] != nodes.labels[0, v]:
-            return True
-    return False
 
 
 @inlined_kernel
@@ -214,25 +208,40 @@ def advance_one(
 ) -> tuple[int, int]:
     """Labels one variable after the other, in the only node, from step `t` on; returns how it ended and the step."""
     graph, cost, _ = instance
-    nodes, known = beam.nodes, beam.known
+    nodes, known, g, h = beam.nodes, beam.known, beam.scratch.g, beam.scratch.h
     path, weight = nodes.g[0], nodes.h[0]
     for s in range(t, graph.order.size):
-        k = graph.order[s]
-        chosen = UNSEEN
+        k, chosen = graph.order[s], UNSEEN
+        first, n = graph.first[k], graph.first[k + 1] - graph.first[k]
         if costs != NOW or known[k] != WANTED:
             expand_one(instance, weights, options.enforce, beam, s, weight)
             if options.theta < np.inf:
-                chosen = choose_unseen(graph, options, beam, k)
+                best, least, second = NONE, np.inf, np.inf
+                for i in range(n):
+                    if g[i] < np.inf or not options.enforce:
+                        if h[i] < least:
+                            best, least, second = i, h[i], least
+                        else:
+                            second = min(second, h[i])
+                if best == NONE or options.theta == 0.0 or second - least > options.theta:
+                    chosen = best
         if chosen == UNSEEN:
             if costs != GIVEN and known[k] == UNKNOWN:
                 known[k] = WANTED
                 nodes.g[0], nodes.h[0] = path, weight
                 return BLOCKED, s
-            known[k] = KNOWN
-            chosen = choose_one(instance, options.enforce, beam, k, path)
+            known[k], chosen, least = KNOWN, NONE if options.enforce else 0, np.inf
+            for i in range(n):
+                value = (g[i] + path) + cost[first + i] + h[i]
+                if value < least:
+                    chosen, least = i, value
         if chosen == NONE:
             return DEAD_END, s
-        path, weight = assign_one(graph, cost, beam, k, chosen, path)
+        nodes.labels[0, k] = chosen
+        narrow(graph, nodes.row_low[0], nodes.row_high[0], k, first + chosen)
+        path, weight = g[chosen] + path, h[chosen]
+        if known[k] == KNOWN:
+            path += cost[first + chosen]
     if graph.order.size == 0 and options.enforce and not rows_hold(graph, nodes.labels[0]):
         return DEAD_END, 0
     return DONE, graph.order.size
@@ -275,42 +284,3 @@ def expand_one(instance: Instance, weights: FloatArray, enforce: bool, beam: Bea
         for i in range(n):
             if hopeless or breaks_row(graph, low, high, k, first + i):
                 g[i] = np.inf
-
-
-@inlined_kernel
-def choose_unseen(graph: Graph, options: Options, beam: Beam, k: int) -> int:
-    """Returns the label that the heuristic alone chooses, by a gap above theta, or that its costs must be seen."""
-    g, h = beam.scratch.g, beam.scratch.h
-    best, least, second = NONE, np.inf, np.inf
-    for i in range(graph.first[k + 1] - graph.first[k]):
-        if g[i] < np.inf or not options.enforce:
-            if h[i] < least:
-                best, least, second = i, h[i], least
-            else:
-                second = min(second, h[i])
-    return best if best == NONE or options.theta == 0.0 or second - least > options.theta else UNSEEN
-
-
-@inlined_kernel
-def choose_one(instance: Instance, enforce: bool, beam: Beam, k: int, path: float) -> int:
-    """Returns the label of the least cost and heuristic, unless all are forbidden."""
-    graph, cost, _ = instance
-    g, h = beam.scratch.g, beam.scratch.h
-    best, least = NONE if enforce else 0, np.inf
-    for i in range(graph.first[k + 1] - graph.first[k]):
-        value = (g[i] + path) + cost[graph.first[k] + i] + h[i]
-        if value < least:
-            best, least = i, value
-    return best
-
-
-@inlined_kernel
-def assign_one(graph: Graph, cost: FloatArray, beam: Beam, k: int, chosen: int, path: float) -> tuple[float, float]:
-    """Gives variable `k` its label; returns the path cost, without costs that nobody asked for, and the heuristic."""
-    nodes, scratch = beam.nodes, beam.scratch
-    nodes.labels[0, k] = chosen
-    narrow(graph, nodes.row_low[0], nodes.row_high[0], k, graph.first[k] + chosen)
-    path = scratch.g[chosen] + path
-    if beam.known[k] == KNOWN:
-        path += cost[graph.first[k] + chosen]
-    return path, scratch.h[chosen]

@@ -46,7 +46,6 @@ def state_arrays(
 
 
 def _array(values: Any, what: str, meaning: str) -> FloatArray:
-    """Returns numbers as an array."""
     try:
         return floats(values)
     except (TypeError, ValueError) as error:
@@ -90,7 +89,6 @@ def _listed(constraints: Any) -> Sequence[Any]:
 
 
 def _add_rows(build: Builder, part: Any, n: int) -> None:
-    """Adds the rows of one constraint."""
     if not hasattr(part, "A") and not (isinstance(part, (tuple, list)) and 1 <= len(part) <= 3):
         kind = type(part).__name__
         raise ProgramError(

@@ -6,9 +6,11 @@ import math
 import re
 from typing import Any
 
+import numpy as np
+
 from hasten.errors import ProgramError
 from hasten.programs.statement import Builder, Statement, limits_of
-from hasten.support.arrays import FloatArray
+from hasten.support.arrays import FloatArray, floats
 
 
 class Gurobi:
@@ -16,6 +18,8 @@ class Gurobi:
 
     def state(self, model: Any) -> Statement:
         """Returns the program that a model states."""
+        from gurobipy import GurobiError
+
         model.update()
         for count, what in (("NumSOS", "special ordered sets"), ("NumQConstrs", "quadratic constraints")):
             if getattr(model, count):
@@ -24,22 +28,33 @@ class Gurobi:
             raise ProgramError("The model has several objectives, or a piecewise linear one. Use model.optimize().")
         columns, rows = model.getVars(), model.getConstrs()
         build = Builder(name=model.ModelName, maximize=model.ModelSense < 0, constant=model.ObjCon)
-        attributes = (model.getAttr(name, columns) for name in ("VarName", "LB", "UB", "VType", "Obj"))
-        for name, low, high, kind, cost in zip(*attributes, strict=True):
-            if kind not in "BIC":
-                raise ProgramError(
-                    f"The variable {name!r} is semicontinuous, which cannot be adopted. Use model.optimize()."
-                )
-            if kind == "B":
-                low, high = max(0.0, low), min(1.0, high)
-            build.column(name, low, high, kind != "C", cost)
+        names, kinds = model.getAttr("VarName", columns), np.array(model.getAttr("VType", columns), dtype="U1")
+        low, high = floats(model.getAttr("LB", columns)), floats(model.getAttr("UB", columns))
+        if not np.isin(kinds, ["B", "I", "C"]).all():
+            name = names[int(np.flatnonzero(~np.isin(kinds, ["B", "I", "C"]))[0])]
+            raise ProgramError(
+                f"The variable {name!r} is semicontinuous, which cannot be adopted. Use model.optimize()."
+            )
+        binary = kinds == "B"
+        low[binary], high[binary] = np.maximum(low[binary], 0.0), np.minimum(high[binary], 1.0)
+        build.add_columns(names, low, high, kinds != "C", model.getAttr("Obj", columns))
         if model.IsQP:
             objective = model.getObjective()
             for k in range(objective.size()):
                 build.product(objective.getVar1(k).index, objective.getVar2(k).index, objective.getCoeff(k))
-        attributes = (model.getAttr(name, rows) for name in ("ConstrName", "Sense", "RHS"))
-        for row, name, sense, limit in zip(rows, *attributes, strict=True):
-            build.row(*_terms(model.getRow(row)), *limits_of(sense, limit), name)
+        names, sense = model.getAttr("ConstrName", rows), np.array(model.getAttr("Sense", rows), dtype="U1")
+        limit = floats(model.getAttr("RHS", rows))
+        try:
+            matrix = model.getA()
+            terms = np.diff(matrix.indptr), matrix.indices, matrix.data
+        except (ImportError, GurobiError):  # without SciPy it is read row by row
+            each = [_terms(model.getRow(row)) for row in rows]
+            terms = (
+                [len(one) for one, _ in each],
+                [j for one, _ in each for j in one],
+                [w for _, one in each for w in one],
+            )
+        build.add_rows(*terms, np.where(sense == "<", -np.inf, limit), np.where(sense == ">", np.inf, limit), names)
         for general in model.getGenConstrs():
             self._add_general(build, model, general)
         return build.statement()
@@ -76,7 +91,6 @@ class Gurobi:
 
 
 def _terms(row: Any) -> tuple[list[int], list[float]]:
-    """Returns the columns and the weights of one of Gurobi's sums."""
     size = range(row.size())
     return [row.getVar(k).index for k in size], [row.getCoeff(k) for k in size]
 

@@ -104,11 +104,9 @@ class _Reader:
         return found
 
     def hard(self, words: list[str]) -> None:
-        """Adds a clause that must hold."""
         self._row(self._literals(words), [])
 
     def soft(self, weight: int, words: list[str]) -> None:
-        """Adds a clause that costs its weight where it is broken."""
         literals = self._literals(words)
         if not weight or any(-each in literals for each in literals):
             return

@@ -126,7 +126,6 @@ class _Reader:
         return self._ahead.popleft()
 
     def ends_entry(self) -> bool:
-        """Whether the next token begins a line or a section."""
         return self.peek().kind in ("section", "") or self.peek().line != self.line
 
     def statement(self) -> Statement:
@@ -205,7 +204,6 @@ class _Reader:
             raise ProgramError(f"Nothing should follow a bound in its line, but there is {shown(self.next().text)}.")
 
     def _whole(self) -> int:
-        """Reads the name of a variable that is whole."""
         column = self._column("names of variables")
         self.build.whole[column] = True
         return column
@@ -320,7 +318,6 @@ class _Reader:
         return "<" if "<" in text else ">" if ">" in text else "="
 
     def _column(self, what: str = "a variable") -> int:
-        """Reads the name of a variable and returns its column."""
         name = self.next("name", what=what).text
         if name.lower() in _INFINITE:
             raise ProgramError(f"Expected {what}, not {shown(name)}.")

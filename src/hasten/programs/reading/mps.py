@@ -179,7 +179,6 @@ class _Reader:
         return self.build.statement()
 
     def _limits(self, r: int) -> tuple[float, float]:
-        """Returns the limits of a row."""
         kind, b, width = self.kind[r], self.right_side.get(r, 0.0), self.range.get(r, math.nan)
         if math.isnan(width):
             return (-math.inf if kind == "L" else b), (math.inf if kind == "G" else b)
@@ -200,7 +199,6 @@ class _Reader:
             raise ProgramError(f"{section} has several sets, {shown(first)} and {shown(name)}. Keep one set.")
 
     def _numbers(self, section: str, words: list[str], into: dict[int, float]) -> None:
-        """Reads one number a row from a line that may begin with the name of a set."""
         named = len(words) % 2
         self._one_set(section, words[0] if named else "")
         for name, row, value in self._pairs(words[named:]):
@@ -233,7 +231,6 @@ class _Reader:
                 )
 
     def _check_both_ways(self) -> None:
-        """Refuses a QMATRIX that is not symmetric."""
         for (i, j), (value, line) in self.products.items():
             if self.products.get((j, i), (0.0, 0))[0] != value:
                 self.text.number = line
@@ -307,7 +304,6 @@ def _begin(reader: _Reader, head: str, more: list[str]) -> None:
 
 
 def _find(places: Mapping[str, int], name: str, what: str, section: str) -> int:
-    """Returns the number of a row or a column."""
     try:
         return places[name]
     except KeyError:

@@ -105,7 +105,6 @@ def _scope(text: Text, arity: int, sizes: list[int]) -> tuple[tuple[int, ...], t
 
 
 def _check_table_size(shape: tuple[int, ...]) -> None:
-    """Refuses scopes whose tables are too large to write down."""
     if math.prod(shape) > MAX_TABLE:
         raise ProgramError(
             f"A cost function over {len(shape)} variables would have {math.prod(shape):,} entries; "

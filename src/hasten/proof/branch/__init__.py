@@ -13,15 +13,15 @@ from typing import NamedTuple
 import numpy as np
 
 from hasten.proof.branch.certify import certify_ruled, certify_some
-from hasten.proof.branch.split import Effort
+from hasten.proof.branch.dive import Effort
 from hasten.proof.buckets import FULL_ELIMINATION
 from hasten.proof.cut import CUTTING
 from hasten.proof.cut.persistency import only_fixed
 from hasten.proof.eliminate import ELIMINATING
+from hasten.proof.elimination.kernels import Reduction
 from hasten.proof.elimination.plan import reduce
-from hasten.proof.elimination.reduction import Reduction
 from hasten.proof.look import LOOKING
-from hasten.proof.outcome import BOUND, keep_bounds, take_loss
+from hasten.proof.outcome import BOUND, take_fixed
 from hasten.proof.plan import ProofPlan, Work
 from hasten.proof.tally import TALLYING
 from hasten.support.arrays import IntArray
@@ -79,8 +79,7 @@ class Branching:
             addresses, seconds, shared = work.addresses(self, some), work.seconds(self, some), (part.effort,)
             work.run(part.driver, some, addresses, shared=shared, seconds=seconds, arrays=arrays)
         if floor is not None:
-            take_loss(work.proofs, problems, fixing)
-            keep_bounds(work.proofs, problems, floor)
+            take_fixed(work.proofs, problems, fixing, floor)
 
     def _alike(self, work: Work, problems: IntArray) -> list[tuple[BranchPlan, IntArray]]:
         """Returns those of some problems that one call of a driver can take, with a plan of theirs."""

@@ -9,52 +9,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hasten.jit import driver, inlined_kernel, keep, kernel, part, split
-from hasten.kernels.layout import Arrays, BatchArrays, Graph, Instance, graph_at, instance_of, labels_of
+from hasten.jit import driver, inlined_kernel, keep, part, split
+from hasten.kernels.layout import Arrays, BatchArrays, Instance, graph_at, instance_of, labels_of, stopped, together
 from hasten.kernels.score import total_cost
-from hasten.kernels.stopping import stopped
 from hasten.kernels.tolerance import is_proved, prune_above
-from hasten.proof.branch.dive import FINISHED, LIMIT, Tree, dive
-from hasten.proof.branch.space import (
-    dual_floats,
-    make_dual,
-    make_tight,
-    make_tree,
-    n_levels,
-    n_tree_floats,
-    space_for,
-    tight_ints,
-    together,
-    tree_ints,
-)
-from hasten.proof.branch.split import Effort, branch
+from hasten.proof import outcome as status
+from hasten.proof.branch import space as room
+from hasten.proof.branch.dive import FINISHED, LIMIT, Effort, Tree, branch, dive
 from hasten.proof.branch.tighten import DIVED, SLOWER, Search, Tight, search_nothing, search_rows
 from hasten.proof.elimination.kernels import Plan, eliminate, plan_at, restore
-from hasten.proof.outcome import (
-    BEST,
-    BOUND,
-    BRANCH,
-    ELIMINATE,
-    GIVEN,
-    INFEASIBLE,
-    LABELS_BY,
-    N_NODES,
-    N_SWEEPS,
-    OPEN,
-    OUTCOME,
-    PROVED,
-    SIZE,
-    STEP,
-    STOPPED,
-    SWEEP,
-    Proofs,
-    State,
-    copy_labels,
-    take_bound,
-)
+from hasten.proof.outcome import Proofs, State, copy_labels, integral_gap, rounding, take_bound
 from hasten.proof.sweep.dual import Dual, safe_bound, start_dual
 from hasten.proof.sweep.sweeping import FEW_OPEN, Known, prove
-from hasten.proof.terms import integral_gap, rounding
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.clock import ALL, AT
 
@@ -92,18 +58,18 @@ def certify(
 ) -> tuple[int, float, float, int, int, int]:
     """Proves the labelling given, of `best_cost` (inf: none), or finds a better one, as far as the effort goes.
 
-    `size` is that of the terms (`hasten.proof.terms`); `search` goes on where there is space for that.
+    `size` is that of the terms (`hasten.proof.outcome`); `search` goes on where there is space for that.
     Returns the outcome, the cost, the bound, the last step, and how many sweeps and nodes that took.
     """
     if size == np.inf:  # sums may overflow
-        return OPEN, best_cost, -np.inf, ELIMINATE, 0, 0
+        return status.OPEN, best_cost, -np.inf, status.ELIMINATE, 0, 0
     left, small, watch = reduced.left, reduced.left.graph, scratch.dual.watch
     slip = rounding(instance.graph, size)
     constant = eliminate(reduced.plan, instance.cost, instance.table, scratch.work, scratch.cost, watch)
     if constant != constant:  # it was stopped
-        return OPEN, best_cost, -np.inf, ELIMINATE, 0, 0
+        return status.OPEN, best_cost, -np.inf, status.ELIMINATE, 0, 0
     if constant == np.inf:
-        return INFEASIBLE, np.inf, np.inf, ELIMINATE, 0, 0
+        return status.INFEASIBLE, np.inf, np.inf, status.ELIMINATE, 0, 0
     for at in range(small.first[1]):  # so that what is left costs as much as all variables do
         scratch.cost[at] += constant
     gap = integral_gap(instance, size, slip)
@@ -111,13 +77,14 @@ def certify(
     start_dual(small, scratch.cost, scratch.dual)
     few, max_nodes, by_rows = effort.first_sweeps, effort.max_nodes, scratch.tight.kept.size > 0
     if small.row_low.size:
-        few, max_nodes = effort.row_sweeps, nodes_with_rows(small, effort, SLOWER if by_rows else 1)
+        work = (SLOWER if by_rows else 1) * (1 + small.first[small.order.size] + small.cell_row.size)  # of a node
+        few, max_nodes = effort.row_sweeps, min(max_nodes, max(effort.row_nodes, effort.row_work // work))
     few = min(few, effort.max_sweeps) if max_nodes else effort.max_sweeps
     stop_at = FEW_OPEN if max_nodes else -1
     outcome, least, bound, n_sweeps = prove(left, few, scratch.dual, best_cost, known, scratch.trial, stop_at)
-    step, ended, n_nodes = SWEEP, LIMIT, 0
-    if outcome == OPEN and max_nodes > 0 and not stopped(watch):
-        step, nodes = BRANCH, min(effort.dive_nodes, max_nodes)
+    step, ended, n_nodes = status.SWEEP, LIMIT, 0
+    if outcome == status.OPEN and max_nodes > 0 and not stopped(watch):
+        step, nodes = status.BRANCH, min(effort.dive_nodes, max_nodes)
         if by_rows:
             nodes = min(nodes, DIVED // max(small.order.size, 1))
         nodes = max(nodes, small.order.size + 1)
@@ -125,22 +92,22 @@ def certify(
             nodes = 0 if by_rows else max_nodes
         if nodes:
             ended, least, n_nodes = dive(left, scratch.dual, scratch.tree, nodes, least, known)
-    if outcome == OPEN and ended == LIMIT and by_rows:
+    if outcome == status.OPEN and ended == LIMIT and by_rows:
         bound = max(bound, safe_bound(small, scratch.cost, scratch.work, scratch.dual))
         nodes = max_nodes - (n_nodes if effort.strict else n_nodes // SLOWER)
         if (nodes > 0 or not effort.strict) and not stopped(watch):
             ended, least, more = search(left, scratch.dual, scratch.tight, nodes, least, known)
             n_nodes += more
     more_sweeps = effort.max_sweeps > n_sweeps and not stopped(watch)
-    if outcome == OPEN and ended == LIMIT and more_sweeps and not by_rows:
+    if outcome == status.OPEN and ended == LIMIT and more_sweeps and not by_rows:
         few = effort.max_sweeps - n_sweeps
         outcome, least, higher, more = prove(left, few, scratch.dual, least, known, scratch.trial, -1)
         bound, n_sweeps = max(bound, higher), n_sweeps + more
-    if outcome == OPEN and ended == LIMIT and not by_rows:
+    if outcome == status.OPEN and ended == LIMIT and not by_rows:
         bound = max(bound, safe_bound(small, scratch.cost, scratch.work, scratch.dual))
-    if outcome == INFEASIBLE:
-        return INFEASIBLE, np.inf, np.inf, step, n_sweeps, n_nodes
-    if outcome == OPEN and ended == LIMIT and max_nodes > n_nodes and not by_rows and not stopped(watch):
+    if outcome == status.INFEASIBLE:
+        return status.INFEASIBLE, np.inf, np.inf, step, n_sweeps, n_nodes
+    if outcome == status.OPEN and ended == LIMIT and max_nodes > n_nodes and not by_rows and not stopped(watch):
         nodes = max_nodes - n_nodes
         ended, least, more = branch(left, scratch.dual, scratch.tree, effort, nodes, least, known)
         n_nodes += more
@@ -149,40 +116,17 @@ def certify(
         bound = np.ceil(bound)
     if ended == FINISHED:
         if least == np.inf:
-            return INFEASIBLE, np.inf, np.inf, step, n_sweeps, n_nodes
+            return status.INFEASIBLE, np.inf, np.inf, step, n_sweeps, n_nodes
         bound = max(bound, least if gap > 0.0 else prune_above(least, size, 2.0 * slip))
     if least < best_cost:
-        best_cost = put_back(instance, reduced.plan, scratch, labels, best_cost)
-    return settle(best_cost, bound, size, step, n_sweeps, n_nodes)
-
-
-@kernel
-def nodes_with_rows(graph: Graph, effort: Effort, slower: int) -> int:
-    """Returns how many nodes to allow where rows are left, given how many times as long as in a dive one takes."""
-    work = slower * (1 + graph.first[graph.order.size] + graph.cell_row.size)
-    nodes: int = min(effort.max_nodes, max(effort.row_nodes, effort.row_work // work))
-    return nodes
-
-
-@kernel
-def put_back(instance: Instance, plan: Plan, scratch: Scratch, labels: IntArray, best_cost: float) -> float:
-    """Completes the best labelling of what is left; returns the cost of the better of that and the one given."""
-    graph, cost, table = instance
-    restore(plan, cost, table, scratch.work, scratch.kept, scratch.labels)
-    found = total_cost(graph, cost, table, scratch.labels)
-    if found < best_cost:
-        copy_labels(scratch.labels, labels)
-        return found
-    return best_cost
-
-
-@kernel
-def settle(
-    best_cost: float, bound: float, size: float, step: int, n_sweeps: int, n_nodes: int
-) -> tuple[int, float, float, int, int, int]:
-    """Says whether a cost is proved by a bound."""
+        restore(reduced.plan, instance.cost, instance.table, scratch.work, scratch.kept, scratch.labels)
+        found = total_cost(instance.graph, instance.cost, instance.table, scratch.labels)
+        if found < best_cost:
+            best_cost = found
+            copy_labels(scratch.labels, labels)
     bound = min(bound, best_cost)
-    return PROVED if is_proved(best_cost, bound, size) else OPEN, best_cost, bound, step, n_sweeps, n_nodes
+    outcome = status.PROVED if is_proved(best_cost, bound, size) else status.OPEN
+    return outcome, best_cost, bound, step, n_sweeps, n_nodes
 
 
 @inlined_kernel
@@ -197,49 +141,39 @@ def certify_each(
     search: Search,
 ) -> None:
     """Certifies some problems in scratch space for the largest of them."""
-    n = space_for(batch, problems, reduced)
-    levels = n_levels(n, effort.max_nodes, effort.dive_nodes) if effort.max_nodes > 0 and not by_rows else 0
-    n_floats = n.work, n.labels, together(dual_floats(n)), n_tree_floats(n, levels), n.labels + n.rows
-    n_ints = n.variables, n.variables, n.given, together(tree_ints(n, levels)), together(tight_ints(n))
+    n = room.space_for(batch, problems, reduced)
+    levels = room.n_levels(n, effort.max_nodes, effort.dive_nodes) if effort.max_nodes > 0 and not by_rows else 0
+    n_floats = n.work, n.labels, together(room.dual_floats(n)), together(room.tree_floats(n, levels)), n.labels + n.rows
+    n_tight = n.variables, n.rows, n.variables, n.variables + 1, n.variables + 1
+    n_ints = n.variables, n.variables, n.given, together(room.tree_ints(n, levels)), together(n_tight)
     floats, ints = np.zeros(together(n_floats)), np.zeros(together(n_ints), dtype=np.int64)
     nodes = np.empty(n.kept if by_rows and effort.max_nodes > 0 else 0)
     work, cost, for_dual, for_tree, for_tight = split(floats, n_floats)
     kept, trial, restored, tree_indices, tight_indices = split(ints, n_ints)
-    scratch = Scratch(
-        work,
-        cost,
-        make_dual(n, for_dual, part(watch, 0, watch.size)),
-        make_tree(n, levels, for_tree, tree_indices),
-        kept,
-        trial,
-        restored,
-        make_tight(n, for_tight, tight_indices, part(nodes, 0, nodes.size)),
-    )
+    dual = room.make_dual(n, for_dual, part(watch, 0, watch.size))
+    tree = room.make_tree(n, levels, for_tree, tree_indices)
+    by_row = split(for_tight, (n.labels, n.rows)) + split(tight_indices, n_tight) + (part(nodes, 0, nodes.size),)
+    scratch = Scratch(work, cost, dual, tree, kept, trial, restored, Tight(*by_row))
     values, facts = proofs.values, proofs.facts
     for x in range(problems.size):
         p = problems[x]
-        given, floor, size = values[BEST, p], values[BOUND, p], values[SIZE, p]
+        given, floor, size = values[status.BEST, p], values[status.BOUND, p], values[status.SIZE, p]
         watch[AT] = x + 1
         if watch[ALL]:
-            facts[OUTCOME, p], values[BOUND, p] = STOPPED, min(floor, given)
+            facts[status.OUTCOME, p], values[status.BOUND, p] = status.STOPPED, min(floor, given)
             continue
         left = Instance(graph_at(reduced[x, 1]), cost, work)
-        facts[OUTCOME, p], values[BEST, p], values[BOUND, p], facts[STEP, p], facts[N_SWEEPS, p], facts[N_NODES, p] = (
-            certify(
-                instance_of(batch, p),
-                Reduced(plan_at(reduced[x, 0]), left),
-                effort,
-                scratch,
-                labels_of(batch, proofs.labels, p),
-                given,
-                size,
-                search,
-            )
+        after, mine = Reduced(plan_at(reduced[x, 0]), left), labels_of(batch, proofs.labels, p)
+        outcome, best, bound, step, n_sweeps, n_nodes = certify(
+            instance_of(batch, p), after, effort, scratch, mine, given, size, search
         )
-        facts[LABELS_BY, p] = facts[STEP, p] if values[BEST, p] != given or given == np.inf else GIVEN
-        if facts[OUTCOME, p] == OPEN and stopped(scratch.dual.watch):
-            facts[OUTCOME, p] = STOPPED
-        if values[BOUND, p] < floor:  # of an earlier step
+        if outcome == status.OPEN and stopped(scratch.dual.watch):
+            outcome = status.STOPPED
+        values[status.BEST, p], values[status.BOUND, p] = best, bound
+        facts[status.OUTCOME, p], facts[status.STEP, p] = outcome, step
+        facts[status.N_SWEEPS, p], facts[status.N_NODES, p] = n_sweeps, n_nodes
+        facts[status.LABELS_BY, p] = step if best != given or given == np.inf else status.GIVEN
+        if values[status.BOUND, p] < floor:  # of an earlier step
             take_bound(proofs, p, floor, size)
     watch[AT] = 0
     keep((floats, ints, nodes, watch))

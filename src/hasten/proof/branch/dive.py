@@ -1,12 +1,10 @@
-"""A dive: a depth-first search with the messages as they are, for what the dual bound leaves open.
+"""Branching with the messages of sweeps as bounds: dives, and splits where a dive leaves something open.
 
-What a partial labelling must still cost is the sum, over free variables, of their least belief plus the tables that
-have become one variable short; updating it costs a few additions a node, so that small problems are finished in
-microseconds. It takes the most decided variable first: that one's other labels are mostly pruned at once. Going back
-undoes what was changed, number by number, so that a dive needs memory in proportion to the problem.
-
-What is pruned costs at least the best labelling less `margin`, rounding included, so that a search that ends is
-a proof.
+A partial labelling must still cost the least beliefs of its free variables, plus the tables that have become one
+variable short. A *dive* is depth first, the most decided variable next; going back undoes what was changed, number by
+number. Where it runs out of nodes, a *branch* splits on the least decided variable, raises the bound of each part by a
+few sweeps, and dives there. What is pruned costs at least the best labelling less rounding: a search that ends is a
+proof.
 """
 
 from __future__ import annotations
@@ -16,15 +14,13 @@ from typing import NamedTuple
 import numpy as np
 
 from hasten.jit import inlined_kernel, kernel
-from hasten.kernels.layout import Graph, Instance
+from hasten.kernels.layout import Graph, Instance, copy, stopped
 from hasten.kernels.rows import in_reach, next_weight, rows_hold, start_ranges
 from hasten.kernels.score import total_cost
-from hasten.kernels.stopping import stopped
 from hasten.kernels.tolerance import EPS, LEAST, prune_above
-from hasten.proof.outcome import copy_labels
-from hasten.proof.sweep.dual import Dual, factor_minimum, row_part
+from hasten.proof.sweep.dual import Dual, belief_anew, factor_minimum, n_messages, row_part, safe_bound, sweep
 from hasten.proof.sweep.multipliers import two_least
-from hasten.proof.sweep.sweeping import Known
+from hasten.proof.sweep.sweeping import Known, decode, take_better
 from hasten.support.arrays import FloatArray, IntArray
 
 FINISHED, LIMIT, LEAF = 0, 1, 2  # nothing is left; too many nodes, or stopped; a labelling that is cheap enough
@@ -40,31 +36,32 @@ class Cursor(NamedTuple):
 
 
 class Tree(NamedTuple):
-    """Scratch space to branch in: a level for each variable that can be assigned."""
+    """Scratch space to branch in: a level for each variable that can be assigned.
+
+    The *trails* say what was changed, and what it was before; a level undoes what follows its marks.
+    """
 
     vector: FloatArray  # (L,) beliefs with the tables that are one variable short
     row_low: FloatArray  # (R,) the least that each row can come to
     row_high: FloatArray  # (R,) and the most
     base: FloatArray  # (V + 1,) the least that the tables with two free variables or more, and rows, add, by level
     rest: FloatArray  # (V + 1,) what each level must cost at least, but for the variable that it assigns
+    limit: FloatArray  # (V,) the value of the label tried last: the next one costs at least that
+    least: FloatArray  # (F,) the least that each table costs without its messages
+    before: FloatArray  # (messages,) the trail of the vector
+    low_before: FloatArray  # (links,) that of rows
+    high_before: FloatArray  # (links,)
     chosen: IntArray  # (V,) the variable assigned at each level; those behind the level reached are the free ones
     label: IntArray  # (V,) its label, -1 before the first
-    limit: FloatArray  # (V,) the value of the label tried last: the next one costs at least that
     free: IntArray  # (V,) whether
-    least: FloatArray  # (F,) the least that each table costs without its messages
     labels: IntArray  # (V,) a labelling
-    # the trails: what was changed, and what it was before; level l undoes what follows its marks
-    marks: IntArray  # (V + 1, 2) the lengths of both trails at each level
     place: IntArray  # (messages,) a place of the vector; each table gets one variable short once
-    before: FloatArray  # (messages,)
     row: IntArray  # (links,) a row; each variable is assigned once
-    low_before: FloatArray  # (links,)
-    high_before: FloatArray  # (links,)
-    # for branching: the bound of each level, of which there are no more than dives
-    message: FloatArray  # (levels, messages)
+    split: IntArray  # (levels,) for branching, which has no more levels than dives: the variable that each splits on
+    marks: IntArray  # (V + 1, 2) the lengths of both trails at each level
+    message: FloatArray  # (levels, messages) the bound of each level
     belief: FloatArray  # (levels, L)
     multiplier: FloatArray  # (levels, R)
-    split: IntArray  # (levels,) the variable that a level splits on
     tried: IntArray  # (levels, labels of a variable) whether
 
 
@@ -82,14 +79,9 @@ def prepare(graph: Graph, cost: FloatArray, table: FloatArray, dual: Dual, tree:
     for v in range(graph.order.size):
         tree.chosen[v], tree.free[v] = v, True
         for at in range(graph.first[v], graph.first[v + 1]):
-            value = np.inf
+            tree.vector[at] = np.inf
             if dual.belief[at] < np.inf:  # summed anew: sweeps let rounding pile up
-                value = cost[at]
-                for x in range(graph.touch_first[v], graph.touch_first[v + 1]):
-                    value += dual.message[graph.message_at[graph.touch[x]] + at - graph.first[v]]
-                for c in range(graph.cell_first[at], graph.cell_first[at + 1]):
-                    value += dual.multiplier[graph.cell_row[c]] * graph.cell_weight[c]
-            tree.vector[at] = value
+                tree.vector[at], _ = belief_anew(graph, cost, dual, v, at)
     tree.base[0] = 0.0
     for f in range(graph.table_at.size):
         if graph.table_at[f] < 0:
@@ -270,10 +262,8 @@ def dive(
     while outcome == LEAF:
         outcome, cursor = next_leaf(graph, table, dual, tree, cursor, enough, max_nodes)
         if outcome == LEAF:
-            value = total_cost(graph, cost, table, tree.labels)
-            if value < best_cost and rows_hold(graph, tree.labels):
-                best_cost, enough = value, prune_from(value, known, off)
-                copy_labels(tree.labels, known.best)
+            best_cost = take_better(instance, tree.labels, best_cost, known)
+            enough = prune_from(best_cost, known, off)
     return outcome, best_cost, cursor.n_nodes
 
 
@@ -299,3 +289,103 @@ def message_rounding(graph: Graph, dual: Dual) -> float:
             size -= 2.0 * u * abs(graph.row_least[r])
         n_terms += 2
     return n_terms * EPS * size + 2.0 * LEAST * (graph.row_label.size + graph.row_low.size)
+
+
+class Effort(NamedTuple):
+    """How hard to try."""
+
+    first_sweeps: int  # before the first dive
+    row_sweeps: int  # the same, where rows are left
+    max_sweeps: int
+    max_nodes: int  # 0: do not branch
+    strict: int  # whether these are all; else a dive may take a node for each variable, even if that makes more
+    row_nodes: int  # the least of them to allow where rows are left
+    row_work: int  # and as many as this makes, each going through all labels and cells that are left
+    node_sweeps: int  # sweeps at each split
+    dive_nodes: int  # nodes of each dive
+
+
+@kernel
+def recall(graph: Graph, dual: Dual, tree: Tree, level: int) -> None:
+    """Returns to the bound of a level."""
+    copy(tree.message[level], dual.message, 0, n_messages(graph))
+    copy(tree.belief[level], dual.belief, 0, graph.first[graph.order.size])
+    copy(tree.multiplier[level], dual.multiplier, 0, graph.row_low.size)
+
+
+@kernel
+def branch(
+    instance: Instance, dual: Dual, tree: Tree, effort: Effort, max_nodes: int, best_cost: float, known: Known
+) -> tuple[int, float, int]:
+    """Splits, bounds and dives until nothing is left; returns whether it finished, the least cost and the nodes."""
+    (graph, cost, table), dive_nodes = instance, effort.dive_nodes
+    enough = graph.order.size + 1  # for a dive where all is decided: what it leaves open has a choice to split on
+    outcome, best_cost, n_nodes = dive(instance, dual, tree, min(max(dive_nodes, enough), max_nodes), best_cost, known)
+    if outcome == FINISHED or n_nodes >= max_nodes or stopped(dual.watch):  # there may be nothing to split on
+        return outcome, best_cost, n_nodes
+    level = 0
+    open_level(graph, dual, tree, 0)
+    while level >= 0:
+        if n_nodes >= max_nodes or stopped(dual.watch):
+            return LIMIT, best_cost, n_nodes
+        v = tree.split[level]
+        i = cheapest_untried(graph, tree, level, v)
+        if i < 0:
+            level -= 1
+            continue
+        tree.tried[level, i] = True
+        recall(graph, dual, tree, level)
+        for j in range(graph.first[v + 1] - graph.first[v]):
+            if j != i:
+                dual.belief[graph.first[v] + j] = np.inf
+        n_nodes += 1
+        possible = True
+        for s in range(effort.node_sweeps):
+            possible = possible and sweep(graph, table, s % 2 == 0, dual)
+        if not possible or safe_bound(graph, cost, table, dual) >= prune_from(best_cost, known, 0.0):
+            continue
+        if decode(graph, table, dual, tree.labels):
+            best_cost = take_better(instance, tree.labels, best_cost, known)
+        left = max(min(dive_nodes, max_nodes - n_nodes), enough)
+        if level + 1 == tree.split.size:  # the last: what is left is searched without further splits
+            left = max_nodes - n_nodes
+        if effort.strict:
+            left = min(left, max_nodes - n_nodes)
+            if left == 0:
+                return LIMIT, best_cost, n_nodes
+        outcome, best_cost, n = dive(instance, dual, tree, left, best_cost, known)
+        n_nodes += n
+        if outcome == FINISHED:
+            continue
+        if n_nodes >= max_nodes or stopped(dual.watch):  # there may be nothing to split on
+            return LIMIT, best_cost, n_nodes
+        level += 1
+        open_level(graph, dual, tree, level)
+    return FINISHED, best_cost, n_nodes
+
+
+@kernel
+def open_level(graph: Graph, dual: Dual, tree: Tree, level: int) -> None:
+    """Keeps the bound as that of a level, which splits on the variable whose two best beliefs are closest."""
+    copy(dual.message, tree.message[level], 0, n_messages(graph))
+    copy(dual.belief, tree.belief[level], 0, graph.first[graph.order.size])
+    copy(dual.multiplier, tree.multiplier[level], 0, graph.row_low.size)
+    narrowest = np.inf
+    for v in range(graph.order.size):
+        least, second, _ = two_least(dual.belief, graph.first[v], graph.first[v + 1])
+        if second < np.inf and second - least < narrowest:
+            narrowest, tree.split[level] = second - least, v
+    v = tree.split[level]
+    for i in range(graph.first[v + 1] - graph.first[v]):
+        tree.tried[level, i] = False
+
+
+@kernel
+def cheapest_untried(graph: Graph, tree: Tree, level: int, v: int) -> int:
+    """Returns the label of least belief that a level has not tried; -1 if none is left."""
+    least, chosen = np.inf, -1
+    for i in range(graph.first[v + 1] - graph.first[v]):
+        value = tree.belief[level, graph.first[v] + i]
+        if not tree.tried[level, i] and value < least:
+            least, chosen = value, i
+    return chosen

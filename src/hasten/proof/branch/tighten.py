@@ -1,15 +1,9 @@
 """Branch and bound where rules are all that is left: each node rules out labels and raises its own bound.
 
-A dive (`hasten.proof.branch.dive`) keeps the multipliers of its root, and takes a fraction of a microsecond for a
-node. Where many rules bind, its bound is soon far from what is left. So here a node is *tightened*: labels that a row
-leaves no room for are ruled out, and so are those that cost too much, given the bound; multipliers follow, which raises
-the bound; and again, as long as that gains something. A node takes some microseconds, and there are few of them.
-
-It goes depth first. A level chooses a label for a variable; when it comes back, that label is ruled out, and the level
-goes on without it. Before the first level a *plunge* finds a labelling that is good enough to compare bounds with.
-
-Nothing is trusted that was summed up on the way: at each node beliefs and bound are summed anew from the costs as
-given, with all that rounding can do taken off.
+Where many rules bind, the multipliers of the root are soon far from what is left. So a node is *tightened*: labels that
+a row leaves no room for, or that cost too much, are ruled out, multipliers follow, and again while that gains
+something. It goes depth first: a level that comes back rules its label out. A *plunge* finds a first labelling to
+compare bounds with. Beliefs and bounds are summed anew at each node, with all that rounding can do taken off.
 """
 
 from __future__ import annotations
@@ -19,19 +13,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hasten.jit import inlined_kernel, kernel
-from hasten.kernels.layout import Graph, Instance
-from hasten.kernels.rows import rows_hold
-from hasten.kernels.score import total_cost
-from hasten.kernels.stopping import stopped
+from hasten.jit import inlined_kernel, kernel, part, split
+from hasten.kernels.layout import Graph, Instance, copy, stopped
 from hasten.proof.branch.dive import FINISHED, LIMIT, prune_from
-from hasten.proof.outcome import copy_labels
 from hasten.proof.sweep.dual import Dual, sum_anew
-from hasten.proof.sweep.multipliers import two_least, update_rows
-from hasten.proof.sweep.sweeping import Known
+from hasten.proof.sweep.multipliers import least_of, two_least, update_rows
+from hasten.proof.sweep.sweeping import Known, take_better
 from hasten.support.arrays import FloatArray, IntArray
 
-MOST_KEPT = 2**22  # numbers that levels keep
 SLOWER = 4  # times what a node of a dive takes: more, but it achieves more
 DIVED = 48_000  # variables that nodes of a dive go through before, which takes about 0.1 ms
 SWEEPS, FIRST_SWEEPS = 3, 30  # at a node, and at the first one
@@ -47,20 +36,12 @@ class Tight(NamedTuple):
     n_left: IntArray  # (V,) how many labels are not out
     due: IntArray  # (R,) whether labels of its variables were ruled out since a row was last looked at
     labels: IntArray  # (V,) a labelling
-    kept: FloatArray  # (levels * (L + R),) beliefs and multipliers of each level
     split: IntArray  # (V + 1,) the variable of each level
     chosen: IntArray  # (V + 1,) its label, by number
+    kept: FloatArray  # (levels * (L + R),) beliefs and multipliers of each level
 
 
 Search = Callable[[Instance, Dual, Tight, int, float, Known], tuple[int, float, int]]
-
-
-@kernel
-def n_kept(graph: Graph) -> int:
-    """Returns how many numbers the levels of a search keep at most."""
-    size = graph.first[graph.order.size] + graph.row_low.size
-    n: int = min((graph.order.size + 1) * size, max(MOST_KEPT, size))
-    return n
 
 
 @inlined_kernel
@@ -127,10 +108,7 @@ def tighten_row(graph: Graph, r: int, tight: Tight) -> bool:
 
 @kernel
 def tighten_rows(graph: Graph, tight: Tight, watch: IntArray) -> bool:
-    """Rules out what rows leave no room for, until there is nothing more to rule out; false if a row cannot hold.
-
-    Where it is stopped, labels may be left that rows have no room for.
-    """
+    """Rules out what rows leave no room for, until there is nothing more to rule out; false if a row cannot hold."""
     again = True
     while again and not stopped(watch):
         again = False
@@ -149,9 +127,7 @@ def rule_out_expensive(graph: Graph, tight: Tight, room: float) -> int:
     for v in range(graph.order.size):
         if tight.n_left[v] < 2:
             continue
-        least = np.inf
-        for at in range(graph.first[v], graph.first[v + 1]):
-            least = min(least, tight.belief[at])
+        least = least_of(tight.belief, graph.first[v], graph.first[v + 1])
         for at in range(graph.first[v], graph.first[v + 1]):
             if tight.belief[at] < np.inf and tight.belief[at] - least >= room:
                 rule_out(graph, tight, v, at)
@@ -185,125 +161,92 @@ def tighten(graph: Graph, cost: FloatArray, dual: Dual, tight: Tight, enough: fl
 
 
 @kernel
-def most_decided(graph: Graph, tight: Tight) -> tuple[int, int]:
-    """Returns the variable, of those with a choice, whose two best beliefs are farthest apart, and its best label."""
+def most_decided(graph: Graph, tight: Tight, priced: bool) -> tuple[int, int]:
+    """Returns the variable, of those with a choice, whose two best beliefs are farthest apart, and its best label.
+
+    That is what it costs more without that label. With it, what its labels pay for the rows that bind is at stake: this
+    is added where variables are to be `priced`, to find the one to split on.
+    """
     widest, chosen, label = -1.0, -1, -1
     for v in range(graph.order.size):
-        if tight.n_left[v] > 1:
-            apart, at = two_best(graph, tight, v)
-            if apart > widest:
-                widest, chosen, label = apart, v, at
-    return chosen, label
-
-
-@inlined_kernel
-def two_best(graph: Graph, tight: Tight, v: int) -> tuple[float, int]:
-    """Returns how far the two best beliefs of a variable are apart, and its best label."""
-    least, second, chosen = two_least(tight.belief, graph.first[v], graph.first[v + 1])
-    return second - least, chosen
-
-
-@kernel
-def most_priced(graph: Graph, tight: Tight) -> tuple[int, int]:
-    """Returns the variable to split on, and its best label: the one that raises the bound most, as far as one can see.
-
-    Without its best label it costs as much more as its two best beliefs are apart; with it, what its labels pay for
-    the rows that bind is at stake.
-    """
-    highest, chosen, label = -1.0, -1, -1
-    for v in range(graph.order.size):
-        if tight.n_left[v] > 1:
-            price, at = two_best(graph, tight, v)
-            for other in range(graph.first[v], graph.first[v + 1]):
-                if tight.belief[other] < np.inf:
-                    for c in range(graph.cell_first[other], graph.cell_first[other + 1]):
-                        price += abs(tight.multiplier[graph.cell_row[c]] * graph.cell_weight[c])
-            if price > highest:
-                highest, chosen, label = price, v, at
+        if tight.n_left[v] < 2:
+            continue
+        least, second, best = two_least(tight.belief, graph.first[v], graph.first[v + 1])
+        apart = second - least
+        for at in range(graph.first[v], graph.first[v + 1] if priced else 0):
+            if tight.belief[at] < np.inf:
+                for c in range(graph.cell_first[at], graph.cell_first[at + 1]):
+                    apart += abs(tight.multiplier[graph.cell_row[c]] * graph.cell_weight[c])
+        if apart > widest:
+            widest, chosen, label = apart, v, best
     return chosen, label
 
 
 @kernel
 def plunge(graph: Graph, tight: Tight, dual: Dual) -> bool:
-    """Gives variables their best labels, some at a time, those most decided first; whether that gives a labelling.
-
-    Where it is stopped, it gives none.
-    """
+    """Gives variables their best labels, some at a time, those most decided first; whether that gives a labelling."""
     n_free = 1
     while n_free:
         n_free = 0
         for v in range(graph.order.size):
             n_free += tight.n_left[v] > 1
         for _ in range(-(-n_free // PLUNGE)):
-            v, at = most_decided(graph, tight)
+            v, at = most_decided(graph, tight, False)
             if v < 0:
                 break
             choose(graph, tight, v, at)
             if not tighten_rows(graph, tight, dual.watch) or stopped(dual.watch):
                 return False
         update_rows(graph, tight.belief, tight.multiplier, dual.smallest)
-    read_labels(graph, tight)
-    return bool(rows_hold(graph, tight.labels))
+    return True
 
 
 @kernel
-def read_labels(graph: Graph, tight: Tight) -> None:
-    """Reads the labelling of a node without a choice."""
+def take_labels(instance: Instance, tight: Tight, best_cost: float, known: Known) -> float:
+    """Reads the labelling of a node without a choice; keeps it if it is better, and returns the least cost."""
+    graph = instance.graph
     for v in range(graph.order.size):
         for at in range(graph.first[v], graph.first[v + 1]):
             if tight.belief[at] < np.inf:
                 tight.labels[v] = at - graph.first[v]
+    return float(take_better(instance, tight.labels, best_cost, known))
 
 
 @kernel
-def take_better(instance: Instance, tight: Tight, best_cost: float, known: Known) -> float:
-    """Keeps a labelling if it is valid and better than the best so far; returns the cost of the better one."""
-    value = total_cost(instance.graph, instance.cost, instance.table, tight.labels)
-    if value < best_cost and rows_hold(instance.graph, tight.labels):
-        copy_labels(tight.labels, known.best)
-        return float(value)
-    return best_cost
-
-
-@kernel
-def keep_level(graph: Graph, tight: Tight, level: int) -> None:
-    """Keeps a node as that of a level."""
+def copy_level(graph: Graph, tight: Tight, level: int, keeps: bool) -> None:
+    """Keeps a node as that of a level, or returns to it."""
     n_labels, n_rows = graph.first[graph.order.size], graph.row_low.size
     begin = level * (n_labels + n_rows)
-    for at in range(n_labels):
-        tight.kept[begin + at] = tight.belief[at]
-    for r in range(n_rows):
-        tight.kept[begin + n_labels + r] = tight.multiplier[r]
+    belief, multiplier = split(part(tight.kept, begin, begin + n_labels + n_rows), (n_labels, n_rows))
+    if keeps:
+        copy(tight.belief, belief, 0, n_labels)
+        copy(tight.multiplier, multiplier, 0, n_rows)
+    else:
+        copy(belief, tight.belief, 0, n_labels)
+        copy(multiplier, tight.multiplier, 0, n_rows)
+        count_left(graph, tight, 0)
 
 
 @kernel
-def recall_level(graph: Graph, tight: Tight, level: int) -> None:
-    """Returns to the node of a level."""
-    n_labels, n_rows = graph.first[graph.order.size], graph.row_low.size
-    begin = level * (n_labels + n_rows)
+def count_left(graph: Graph, tight: Tight, due: int) -> bool:
+    """Counts the labels of each variable that are not out, and says which rows are due; false if one has none."""
+    possible = True
     for v in range(graph.order.size):
         tight.n_left[v] = 0
         for at in range(graph.first[v], graph.first[v + 1]):
-            tight.belief[at] = tight.kept[begin + at]
             tight.n_left[v] += tight.belief[at] < np.inf
-    for r in range(n_rows):
-        tight.multiplier[r] = tight.kept[begin + n_labels + r]
-        tight.due[r] = 0
+        possible &= tight.n_left[v] > 0
+    for r in range(graph.row_low.size):
+        tight.due[r] = due
+    return possible
 
 
 @kernel
 def start_tight(graph: Graph, dual: Dual, tight: Tight) -> bool:
     """Starts from what sweeps found; false if a variable has no label left."""
-    possible = True
-    for v in range(graph.order.size):
-        tight.n_left[v] = 0
-        for at in range(graph.first[v], graph.first[v + 1]):
-            tight.belief[at] = dual.belief[at]
-            tight.n_left[v] += dual.belief[at] < np.inf
-        possible &= tight.n_left[v] > 0
-    for r in range(graph.row_low.size):
-        tight.multiplier[r], tight.due[r] = dual.multiplier[r], 1
-    return possible
+    copy(dual.belief, tight.belief, 0, graph.first[graph.order.size])
+    copy(dual.multiplier, tight.multiplier, 0, graph.row_low.size)
+    return bool(count_left(graph, tight, 1))
 
 
 @kernel
@@ -317,10 +260,10 @@ def search_rows(
     levels = tight.kept.size // (graph.first[graph.order.size] + graph.row_low.size)
     bound = tighten(graph, cost, dual, tight, prune_from(best_cost, known, 0.0), FIRST_SWEEPS)
     if bound < prune_from(best_cost, known, 0.0):
-        keep_level(graph, tight, 0)
+        copy_level(graph, tight, 0, True)
         if plunge(graph, tight, dual):
-            best_cost = take_better(instance, tight, best_cost, known)
-        recall_level(graph, tight, 0)
+            best_cost = take_labels(instance, tight, best_cost, known)
+        copy_level(graph, tight, 0, False)
     level, n_nodes = 0, 1
     while True:
         enough = prune_from(best_cost, known, 0.0)
@@ -328,23 +271,22 @@ def search_rows(
         if stopped(dual.watch):  # what was left of the node may not have been looked at
             return LIMIT, best_cost, n_nodes
         if bound < enough:
-            v, at = most_priced(graph, tight)
+            v, at = most_decided(graph, tight, True)
             if v < 0:
-                read_labels(graph, tight)
-                best_cost = take_better(instance, tight, best_cost, known)
+                best_cost = take_labels(instance, tight, best_cost, known)
         if v < 0 and level == 0:
             return FINISHED, best_cost, n_nodes
         if n_nodes >= max_nodes or (v >= 0 and level >= levels):
             return LIMIT, best_cost, n_nodes
         n_nodes += 1
         if v >= 0:
-            keep_level(graph, tight, level)
+            copy_level(graph, tight, level, True)
             tight.split[level], tight.chosen[level] = v, at
             level += 1
             choose(graph, tight, v, at)
         else:
             level -= 1
-            recall_level(graph, tight, level)
+            copy_level(graph, tight, level, False)
             rule_out(graph, tight, tight.split[level], tight.chosen[level])
 
 

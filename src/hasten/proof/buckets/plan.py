@@ -14,9 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hasten.jit import Record, viewer
 from hasten.kernels.layout import Graph
 from hasten.model.compiled import Compiled
-from hasten.proof.buckets.kernels import Buckets
+from hasten.proof.elimination.cliques import bits
 from hasten.proof.elimination.plan import reduce
 from hasten.proof.outcome import UNFIXED
 from hasten.proof.plan import RecordPlan
@@ -28,6 +29,32 @@ MOST_ENTRIES = 2**22  # of its tables: 32 megabytes
 WIDEST = 0.75  # share of the variables that `reduce` leaves: with tables over more of them nothing is gained
 MOST_VARIABLES = 4096  # for which orders are tried
 SCREEN = 4  # an order by size that takes so many times too many sums is not bettered by one by fill
+
+
+class Buckets(Record):
+    """The elimination of N variables, one a step, until only fixed ones are left.
+
+    A step reads *parts*: tables of the problem, and those of earlier steps. Its neighbours are sorted by when they are
+    eliminated, so that each part has the variable that goes first, and the last neighbours last.
+    """
+
+    variable: IntArray  # (N,) the variable that each step eliminates
+    label_at: IntArray  # (N,) where its labels start
+    n_labels: IntArray  # (N,)
+    out_first: IntArray  # (N + 1,) the entries of step n are out_first[n]:out_first[n + 1] of the derived tables
+    scope_first: IntArray  # (N + 1,)
+    scope: IntArray  # (slots,) the neighbours at the time
+    sizes: IntArray  # (slots,) how many labels they have
+    part_first: IntArray  # (N + 1,)
+    part_at: IntArray  # (parts,) where each table starts
+    derived: IntArray  # (parts,) 1 where it is an earlier step's
+    inside: IntArray  # (parts,) how far apart in it the labels of the variable are
+    stride_first: IntArray  # (parts,) and those of the neighbours: one number each, from here on
+    stride: IntArray
+    most: IntArray  # (3,) the most parts of a step, neighbours of a step, and labels of a variable
+
+
+buckets_at = viewer(Buckets)
 
 
 class _Part(NamedTuple):
@@ -140,10 +167,10 @@ class _Ordering:
     def _price(self, v: int) -> tuple[int, int]:
         """Returns what decides when a variable goes, and how many sums that takes."""
         near, near_it, missing = self.near, self.near[v], 0
-        n_sums = self.sizes[v] * math.prod([self.sizes[u] for u in _members(near_it)])
+        n_sums = self.sizes[v] * math.prod([self.sizes[u] for u in bits(near_it)])
         if not self.by_fill:
             return n_sums, n_sums
-        for u in _members(near_it):
+        for u in bits(near_it):
             missing += (near_it & ~near[u]).bit_count() - 1
         return missing, n_sums
 
@@ -151,19 +178,11 @@ class _Ordering:
         """Lets a variable go; returns those whose price may have changed."""
         near, mine = self.near, self.near[v]
         changed = mine
-        for u in _members(mine):
+        for u in bits(mine):
             near[u] = (near[u] | mine) & ~(1 << u) & ~(1 << v)
             if self.by_fill:
                 changed |= near[u]
-        return _members(changed)
-
-
-def _members(mask: int) -> Iterator[int]:
-    """Yields which bits of a number are set."""
-    while mask:
-        lowest = mask & -mask
-        yield lowest.bit_length() - 1
-        mask ^= lowest
+        return bits(changed)
 
 
 def _planned(graph: Graph, sizes: Sequence[int], given: Sequence[_Part], order: Sequence[int]) -> Buckets:

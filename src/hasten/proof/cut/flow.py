@@ -1,14 +1,9 @@
 """Maximum flow between two terminals, by Boykov and Kolmogorov's algorithm (2004).
 
-Two trees grow towards each other, one from the source along arcs with room, one from the sink against them. Where they
-meet there is a path with room, which is filled. Nodes that this cuts off, the *orphans*, look for another parent in
-their tree or become free. Once the trees can neither grow nor meet, the flow is a largest one, and the source's tree is
-one side of a smallest cut.
-
-What is looked at together lies together: of an arc, its room and its sister's; of a node, all but its excess.
-
-Room is in floats: the arc that limits a path is left with exactly none. Whatever rounding does to the others, the flow
-is only what a bound is made of (`hasten.proof.cut.kernels`); it is never trusted.
+Two trees grow, one from the source along arcs with room, one from the sink against them. Where they meet, the path is
+filled. Nodes that this cuts off, the *orphans*, look for another parent in their tree or become free. In the end the
+source's tree is one side of a smallest cut. The arc that limits a path is left with no room at all; whatever rounding
+does to others, a bound is only made of the flow, and never trusts it.
 """
 
 from __future__ import annotations
@@ -16,7 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from hasten.jit import inlined_kernel, kernel
-from hasten.kernels.stopping import stopped
+from hasten.kernels.layout import stopped
 from hasten.support.arrays import FloatArray, IntArray
 
 TERMINAL, ORPHAN, FREE = -1, -2, -3  # in place of an arc to a parent
@@ -74,20 +69,6 @@ def orphan(flow: Flow, n: int, v: int) -> None:
 def hang(flow: Flow, v: int, parent: int, now: int, far: int) -> None:
     """Gives a node a parent, by the arc that leads there."""
     flow.node[4 * v + PARENT], flow.node[4 * v + TIME], flow.node[4 * v + FAR] = parent, now, far
-
-
-@kernel
-def plant(arcs: Arcs, flow: Flow) -> None:
-    """Lets both trees begin with the nodes that their terminals can carry something to."""
-    for x in range(5):
-        flow.ends[x] = 0
-    n = arcs.first.size - 1
-    for v in range(n):
-        flow.waits[v] = 0
-        flow.node[4 * v + SINK] = 1 if flow.excess[v] < 0.0 else 0
-        hang(flow, v, FREE if flow.excess[v] == 0.0 else TERMINAL, 0, 1)
-        if flow.excess[v] != 0.0:
-            wake(flow, n, v)
 
 
 @kernel
@@ -207,8 +188,15 @@ def adopt(arcs: Arcs, flow: Flow, v: int) -> None:
 @kernel
 def maximise(arcs: Arcs, flow: Flow, watch: IntArray) -> bool:
     """Finds a largest flow; false if it was stopped before."""
-    plant(arcs, flow)
     n, ends = arcs.first.size - 1, flow.ends
+    for x in range(5):
+        ends[x] = 0
+    for v in range(n):  # both trees begin with the nodes that their terminals can carry something to
+        flow.waits[v] = 0
+        flow.node[4 * v + SINK] = 1 if flow.excess[v] < 0.0 else 0
+        hang(flow, v, FREE if flow.excess[v] == 0.0 else TERMINAL, 0, 1)
+        if flow.excess[v] != 0.0:
+            wake(flow, n, v)
     most, n_paths = PATHS * (n + arcs.head.size), 0
     while ends[N_ACTIVE]:
         v = flow.active[ends[BEGIN]]

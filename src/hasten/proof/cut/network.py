@@ -12,13 +12,9 @@ import numpy as np
 
 from hasten.jit import Record, viewer
 from hasten.kernels.layout import Graph
-from hasten.model.compiled import Compiled
-from hasten.proof.plan import RecordPlan
 from hasten.support.arrays import BoolArray, FloatArray, IntArray, offsets, ranges, sizes_of, stable_order
 
-SPEED = 1e-6  # seconds that a flow takes at most, most of the time, for each arc
 SHARED = 8  # pairs for each table, from which on it pays to read tables once
-FEW = 512  # variables: of so few it is planned whether elimination leaves nothing, which is then faster
 
 
 class Network(Record):
@@ -64,22 +60,6 @@ class _Parts(NamedTuple):
     steps: IntArray  # as `variables`: how far apart in it the labels of each are
     own: IntArray  # (n,) 1 where it is a rule's
 
-    def joined(self, other: _Parts) -> _Parts:
-        """Returns these and others."""
-        return _Parts(*map(np.concatenate, zip(self, other, strict=True)))
-
-
-def is_small(graph: Graph) -> bool:
-    """Whether a graph has few variables, or so few tables that it is a forest, most likely."""
-    n_joined = int((sizes_of(graph.scope_first)[graph.table_at >= 0] == 2).sum())
-    return len(graph.order) <= FEW or n_joined < len(graph.order)
-
-
-def plan_network(compiled: Compiled) -> RecordPlan | None:
-    """Returns the network of a structure, as a plan."""
-    network = make_network(compiled.graph)
-    return None if network is None else RecordPlan(network, SPEED * len(network.head))
-
 
 def is_binary(graph: Graph) -> bool:
     """Whether variables have two labels at most, and tables two variables."""
@@ -96,7 +76,11 @@ def make_network(graph: Graph) -> Network | None:
     ones, twos = _of_rules(graph, links, 1, 0), _of_rules(graph, links, 2, 2 * int((links == 1).sum()))
     own = np.concatenate([_allowed(graph, links, arity) for arity in (1, 2)])
     ruled = bool(((links > 2) | (links == 0)).any())
-    return _pack(graph, _of_factors(graph, 2).joined(twos), _of_factors(graph, 1).joined(ones), own, ruled)
+    pairs, singles = (
+        _Parts(*map(np.concatenate, zip(_of_factors(graph, arity), rules, strict=True)))
+        for arity, rules in ((2, twos), (1, ones))
+    )
+    return _pack(graph, pairs, singles, own, ruled)
 
 
 def _of_factors(graph: Graph, arity: int) -> _Parts:
@@ -149,7 +133,10 @@ def _pack(graph: Graph, parts: _Parts, ones: _Parts, own: FloatArray, ruled: boo
     n_parts = np.bincount(pair_of, minlength=n_pairs)
     plain = (n_parts == 1) & (n_labels[pair_low] == 2) & (n_labels[pair_high] == 2)
     plain[pair_of[parts.own == 1]] = False
-    form, forms = _forms(plain, np.stack([parts.at, steps[:, 0], steps[:, 1]], axis=1)[order], offsets(n_parts)[:-1])
+    form, each = np.full(n_pairs, -1), np.stack([parts.at, steps[:, 0], steps[:, 1]], axis=1)[order]
+    forms, form[plain] = np.unique(each[offsets(n_parts)[:-1][plain]], axis=0, return_inverse=True)
+    if SHARED * len(forms) > n_pairs:  # few pairs share one
+        form, forms = np.full(n_pairs, -1), each[:0]
     tail = np.concatenate([pair_low, pair_high])
     by_tail = stable_order(tail, n_variables)  # the arcs as they will be numbered
     number = np.empty(2 * n_pairs, dtype=np.int64)
@@ -179,12 +166,3 @@ def _pack(graph: Graph, parts: _Parts, ones: _Parts, own: FloatArray, ruled: boo
         arc_pair=np.tile(np.arange(n_pairs), 2)[by_tail],
         ruled=[int(ruled)],
     )
-
-
-def _forms(plain: BoolArray, parts: IntArray, first: IntArray) -> tuple[IntArray, IntArray]:
-    """Returns which table, read in which way, each plain pair has, and these; none where few pairs share one."""
-    form = np.full(len(plain), -1)
-    forms, form[plain] = np.unique(parts[first[plain]], axis=0, return_inverse=True)
-    if SHARED * len(forms) > len(plain):
-        return np.full(len(plain), -1), parts[:0]
-    return form, forms

@@ -1,16 +1,12 @@
 """Persistency: a step that fixes labels which some cheapest labelling has, of problems that are nearly cuts.
 
-Where pairs are for and against agreeing in a way that no relabelling undoes, each variable gets a second node, which
-stands for its labels exchanged. A pair that is against agreeing joins a variable with the other's second node, so that
-all pairs are for agreeing. A largest flow then gives the best bound that messages can give, and a variable whose two
-nodes are on different sides of the cut has a label that some cheapest labelling has: it is *fixed*. (That is roof
-duality: Hammer, Hansen & Simeone 1984.) The rest mostly falls to pieces, which are eliminated by a plan of their own;
-where that takes too many sums, later steps go on with the labels that are left.
+Each variable gets a second node, for its labels exchanged; pairs against agreeing are crossed, so that all are for it.
+A variable whose nodes a smallest cut separates has a label that some cheapest labelling has (roof duality: Hammer,
+Hansen & Simeone 1984): it is *fixed*. The rest mostly falls to pieces, which are eliminated, or left to later steps.
 
-That is not taken on trust. Let F be the fixed variables, y their labels. For each labelling x, giving F the labels y
-changes the cost by a sum of terms, one for each variable of F and each pair that touches it. With the messages of the
-flow, none of these is above zero but for rounding. The most that each can be is summed here, rounding included; that
-sum is what fixing may lose, and it is subtracted from all bounds of the problem with F fixed.
+That is not taken on trust. Giving the fixed variables F their labels changes the cost of a labelling by a term for each
+variable of F and each pair that touches it; with the messages of the flow none is above zero but for rounding. The most
+that each can be is summed: that sum is what fixing may lose, and it is subtracted from all bounds with F fixed.
 """
 
 from __future__ import annotations
@@ -20,44 +16,29 @@ from collections.abc import Sequence
 import numpy as np
 
 from hasten.jit import driver, inlined_kernel, keep, kernel, part, split
-from hasten.kernels.layout import COST, VARIABLE, Arrays, BatchArrays, Graph, instance_of, labels_of
+from hasten.kernels.layout import COST, VARIABLE, Arrays, BatchArrays, Graph, instance_of, labels_of, together
 from hasten.kernels.score import total_cost
 from hasten.kernels.tolerance import EPS, allowance
+from hasten.proof import outcome as status
 from hasten.proof.buckets import FULL_ELIMINATION, eliminate_buckets
 from hasten.proof.buckets.plan import plan_buckets
-from hasten.proof.cut import CUTTING
+from hasten.proof.cut import CUTTING, add, least_left, least_of_labels, put_terms, relabel
 from hasten.proof.cut.flow import Arcs, Flow, is_near, maximise
-from hasten.proof.cut.kernels import add, least_left, least_of_labels, put_terms
 from hasten.proof.cut.network import Network, network_at
-from hasten.proof.cut.relabel import (
-    UNLIKE,
-    Cut,
-    find_wants,
-    make_scratch,
-    n_numbers,
-    preference,
-    read_pair,
-    read_variables,
-    space_for,
-)
+from hasten.proof.cut.relabel import Cut
 from hasten.proof.outcome import (
-    CUT,
-    OUTCOME,
-    PROVED,
-    SIZE,
-    STEP,
     UNFIXED,
     Fixed,
     Fixing,
     Proofs,
     State,
     copy_labels,
+    rounding,
     rule_out,
     take_bound,
     take_labels,
 )
 from hasten.proof.plan import ProofPlan, RecordPlan, Work
-from hasten.proof.terms import rounding
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.clock import ALL, AT
 
@@ -84,7 +65,12 @@ class Persistency:
         work.run(fix_some, problems, work.addresses(self, problems), shared=shared, seconds=seconds)
         problems, at, labels = work.still_open(problems), work.arrays.place[:, VARIABLE], work.fixing.labels
         graphs = [plan.shape.graph for plan in work.plans_of(problems)]
-        rest = [plan_rest(graph, labels[at[p] : at[p + 1]]) for graph, p in zip(graphs, problems.tolist(), strict=True)]
+        rest = []
+        for graph, p in zip(graphs, problems.tolist(), strict=True):
+            mine = labels[at[p] : at[p + 1]]
+            n_unfixed = int((mine == UNFIXED).sum())
+            affordable = n_unfixed < len(mine) and n_unfixed <= MOST_UNFIXED
+            rest.append(plan_buckets(graph, mine) if affordable else None)
         chosen, plans = np.array([each is not None for each in rest], dtype=bool), [each for each in rest if each]
         if plans:
             places, seconds = np.concatenate([each.addresses for each in plans]), sum(each.seconds for each in plans)
@@ -92,12 +78,6 @@ class Persistency:
 
 
 PERSISTENCY = Persistency()
-
-
-def plan_rest(graph: Graph, labels: IntArray) -> RecordPlan | None:
-    """Returns the plan that eliminates the variables that are not fixed, if some are."""
-    n_unfixed = int((labels == UNFIXED).sum())
-    return plan_buckets(graph, labels) if n_unfixed < len(labels) and n_unfixed <= MOST_UNFIXED else None
 
 
 def only_fixed(arrays: BatchArrays, graphs: Sequence[Graph], problems: IntArray, fixing: Fixing) -> BatchArrays:
@@ -129,13 +109,13 @@ def double(graph: Graph, network: Network, table: FloatArray, cut: Cut, forbid: 
     n, n_arcs, n_forms = graph.order.size, network.head.size, network.form_at.size
     excess, terms = cut.flow.excess, cut.terms
     for v in range(n):
-        excess[v] = preference(cut.value[2 * v], cut.value[2 * v + 1], forbid)
+        excess[v] = relabel.preference(cut.value[2 * v], cut.value[2 * v + 1], forbid)
         arcs.first[v], arcs.first[n + v] = network.arc_first[v], n_arcs + network.arc_first[v]
     arcs.first[2 * n] = 2 * n_arcs
     for k in range(network.pair_low.size):
         u, v, a = network.pair_low[k], network.pair_high[k], network.pair_arc[k]
-        back, crossed, at = network.sister[a], int(cut.wants[n_forms + k] == UNLIKE), 4 * (4 * n_forms + k)
-        read_pair(graph, network, table, k, cut)
+        back, crossed, at = network.sister[a], int(cut.wants[n_forms + k] == relabel.UNLIKE), 4 * (4 * n_forms + k)
+        relabel.read_pair(graph, network, table, k, cut)
         put_terms(cut, at // 4, crossed, forbid)
         excess[u] += terms[at]
         excess[v] += -terms[at + 1] if crossed else terms[at + 1]
@@ -152,20 +132,10 @@ def take_sides(graph: Graph, cut: Cut) -> int:
     n, n_fixed = graph.order.size, 0
     for v in range(n):
         one, two = is_near(cut.flow, v), is_near(cut.flow, n + v)
-        cut.labels[v] = UNFIXED if one == two else 0 if one else 1
-        if cut.labels[v] >= graph.first[v + 1] - graph.first[v]:
-            cut.labels[v] = UNFIXED
+        label = 0 if one else 1
+        cut.labels[v] = UNFIXED if one == two or label >= graph.first[v + 1] - graph.first[v] else label
         n_fixed += cut.labels[v] != UNFIXED
     return n_fixed
-
-
-@inlined_kernel
-def flow_of(cut: Cut, a: int, second: int, there: float, back: float) -> float:
-    """Returns what flows along the arc `a`, the mean of what both of its places say; the narrower width is exact."""
-    room = cut.flow.room
-    if there > back:
-        return float(0.5 * ((room[2 * a + 1] - back) + (room[2 * second] - back)))
-    return float(0.5 * ((there - room[2 * a]) + (there - room[2 * second + 1])))
 
 
 @kernel
@@ -193,12 +163,17 @@ def weigh_fixed(graph: Graph, network: Network, table: FloatArray, cut: Cut) -> 
     """Returns the bound that the messages of the flow give, summed as `weigh` does, and what fixing may lose."""
     total, lost, size, loss, n_arcs = 0.0, 0.0, 0.0, 0.0, network.head.size
     value, weight, labels, terms, n_forms = cut.value, cut.weight, cut.labels, cut.terms, network.form_at.size
+    room = cut.flow.room
     for k in range(network.pair_low.size):
         u, v, a, at = network.pair_low[k], network.pair_high[k], network.pair_arc[k], 4 * (4 * n_forms + k)
-        crossed = int(cut.wants[n_forms + k] == UNLIKE)
-        flow = flow_of(cut, a, n_arcs + a, terms[at + 2], terms[at + 3])
+        crossed = int(cut.wants[n_forms + k] == relabel.UNLIKE)
+        there, back = terms[at + 2], terms[at + 3]  # the narrower arc is exact; its two places may differ: their mean
+        if there > back:
+            flow = 0.5 * ((room[2 * a + 1] - back) + (room[2 * (n_arcs + a)] - back))
+        else:
+            flow = 0.5 * ((there - room[2 * a]) + (there - room[2 * (n_arcs + a) + 1]))
         to_u, to_v = terms[at] - flow, terms[at + 1] + flow
-        read_pair(graph, network, table, k, cut)
+        relabel.read_pair(graph, network, table, k, cut)
         error = EPS * (network.part_first[k + 1] - network.part_first[k] + 6)
         least = least_left(cut, to_u, to_v, 0, crossed, error)
         if least == np.inf:
@@ -230,16 +205,13 @@ def weigh_fixed(graph: Graph, network: Network, table: FloatArray, cut: Cut) -> 
 def fix_some(
     arrays: Arrays, problems: IntArray, state: State, networks: IntArray, given: Fixed, watch: IntArray
 ) -> None:
-    """Fixes labels of some open problems without rules; `networks` has the address of each one's network.
-
-    A problem is settled where all of it is fixed, or the bound shows it.
-    """
+    """Fixes labels of some open problems without rules; `networks` has the address of each one's network."""
     batch, proofs, fixing = BatchArrays(*arrays), Proofs(*state), Fixing(*given)
-    space = space_for(networks)
-    n_floats, n_ints = n_numbers(space, 2)
-    floats, ints = np.empty(n_floats), np.zeros(n_ints, dtype=np.int64)
+    space = relabel.space_for(networks, 2)
+    floats = np.empty(together(relabel.cut_floats(space, 2)))
+    ints = np.zeros(together(relabel.cut_ints(space)), dtype=np.int64)
     ends = np.zeros(2 * space.variables + 1 + 8 * space.pairs, dtype=np.int64)
-    cut = make_scratch(space, 2, floats, ints)
+    cut = relabel.make_cut(space, 2, floats, ints)
     first, head, sister = split(ends, (2 * space.variables + 1, 4 * space.pairs, 4 * space.pairs))
     stop = part(watch, 0, watch.size)
     for x in range(problems.size):
@@ -250,29 +222,29 @@ def fix_some(
         fixing.loss[p] = 0.0
         for v in range(n):
             fixed[v] = UNFIXED
-        size = np.inf if watch[ALL] else read_variables(graph, network, cost, table, cut)
+        size = np.inf if watch[ALL] else relabel.read_variables(graph, network, cost, table, cut)
         if size == np.inf or size < 0.0:  # other steps tell
             continue
         forbid = 8.0 * size if size > 0.0 else 1.0
         arcs = Arcs(part(first, 0, 2 * n + 1), part(head, 0, 2 * network.head.size), sister)
-        find_wants(graph, network, table, cut)
+        relabel.find_wants(graph, network, table, cut)
         double(graph, network, table, cut, forbid, arcs)
         if not maximise(arcs, cut.flow, stop):
             continue
         n_fixed = take_sides(graph, cut)
         bound, loss = weigh_fixed(graph, network, table, cut)
         if bound > 0.25 * forbid:
-            rule_out(proofs, p, CUT)
+            rule_out(proofs, p, status.CUT)
             continue
         bound -= rounding(graph, size)
-        proofs.values[SIZE, p] = size
+        proofs.values[status.SIZE, p] = size
         if n_fixed and loss <= WORTH * allowance(bound, size):
             fixing.loss[p] = loss
             copy_labels(cut.labels, fixed)
             if n_fixed == n:
-                take_labels(batch, proofs, p, fixed, total_cost(graph, cost, table, fixed), CUT)
+                take_labels(batch, proofs, p, fixed, total_cost(graph, cost, table, fixed), status.CUT)
         take_bound(proofs, p, bound, size)
-        if proofs.facts[OUTCOME, p] == PROVED:
-            proofs.facts[STEP, p] = CUT
+        if proofs.facts[status.OUTCOME, p] == status.PROVED:
+            proofs.facts[status.STEP, p] = status.CUT
     watch[AT] = 0
     keep((floats, ints, ends, watch))

@@ -1,10 +1,8 @@
 """Reading a problem for a cut: what labels and pairs cost, and the relabelling that makes all pairs submodular.
 
-A pair of variables is *for* agreeing if its table costs at most as much where they agree as where they differ:
-t(0, 0) + t(1, 1) <= t(0, 1) + t(1, 0). Where some pairs are against it, *relabelling* some variables, that is,
-exchanging their labels (a *flip*), may make all be for it; whether it does is seen by going through the graph once.
-
-Many pairs read the same table in the same way: they have one *form*, which is worked out once.
+A pair is *for* agreeing if t(0, 0) + t(1, 1) <= t(0, 1) + t(1, 0). Exchanging the labels of some variables (a *flip*)
+may make all pairs be for it; whether it does is seen by going through the graph once. Pairs that read the same table in
+the same way have one *form*, which is worked out once.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ from hasten.kernels.layout import Graph
 from hasten.kernels.tolerance import EPS
 from hasten.proof.cut.flow import Flow
 from hasten.proof.cut.network import Network, network_at
-from hasten.proof.terms import OVERFLOW, tables_alone
+from hasten.proof.outcome import OVERFLOW, tables_alone
 from hasten.support.arrays import FloatArray, IntArray
 
 EITHER, ALIKE, UNLIKE = 0, 1, 2  # what a pair wants of its variables' flips: anything, the same, one of the two
@@ -31,58 +29,57 @@ class Cut(NamedTuple):
     flow: Flow
     value: FloatArray  # (2 V,) what each label costs; later, with messages
     weight: FloatArray  # (2 V,) the magnitudes of what was added up to that
-    n_added: IntArray  # (V,) how many numbers were added, at most
     entry: FloatArray  # (4,) what the labels 00, 01, 10, 11 of one pair cost
     size: FloatArray  # (4,) the magnitudes of what was added up to that
     terms: FloatArray  # (4 (4 F + P),) of each form with each flips, then of each pair of no form: what it adds to
     #   label 1, flipped, of its variables, and what its two arcs can carry
     still: FloatArray  # (4 F,) what each form, with each flips, costs at least where nothing flows
+    n_added: IntArray  # (V,) how many numbers were added to the costs of labels, at most
     flip: IntArray  # (V,) 1 where the labels are exchanged
-    wants: IntArray  # (F + P,) of each form, and of each pair
     queue: IntArray  # (V,) for going through the graph
     labels: IntArray  # (V,)
+    wants: IntArray  # (F + P,) of each form, and of each pair
 
 
 class Space(NamedTuple):
-    """How much scratch space the largest of some networks needs."""
+    """How much scratch space the largest of some networks needs; each variable has one node, or two."""
 
     variables: int
     pairs: int
     forms: int
+    nodes: int
 
 
 @kernel
-def space_for(networks: IntArray) -> Space:
-    """Returns the space that networks at some addresses need."""
-    n = Space(0, 0, 0)
+def space_for(networks: IntArray, copies: int) -> Space:
+    """Returns the space that networks at some addresses need, with so many nodes for each variable."""
+    n = Space(0, 0, 0, 0)
     for x in range(networks.size):
         network = network_at(networks[x])
-        n_variables, n_pairs = network.arc_first.size - 1, network.pair_low.size
-        n = Space(max(n.variables, n_variables), max(n.pairs, n_pairs), max(n.forms, network.form_at.size))
+        v, pairs = max(n.variables, network.arc_first.size - 1), max(n.pairs, network.pair_low.size)
+        n = Space(v, pairs, max(n.forms, network.form_at.size), copies * v)
     return n
 
 
-@kernel
-def n_numbers(n: Space, copies: int) -> tuple[int, int]:
-    """Returns how many floats and integers scratch space with so many nodes for each variable takes."""
-    n_floats = 4 * copies * n.pairs + (copies + 4) * n.variables + 8 + 20 * n.forms + 4 * n.pairs
-    return n_floats, (7 * copies + 4) * n.variables + n.forms + n.pairs + 5
+@inlined_kernel
+def cut_floats(n: Space, copies: int) -> tuple[int, ...]:
+    """Returns how many floats each field of a `Flow` and of a `Cut` takes that holds some."""
+    v, pairs, forms = n.variables, n.pairs, n.forms
+    return 4 * copies * pairs, n.nodes, 2 * v, 2 * v, 4, 4, 16 * forms + 4 * pairs, 4 * forms
 
 
 @inlined_kernel
-def make_scratch(n: Space, copies: int, floats: FloatArray, ints: IntArray) -> Cut:
-    """Returns scratch space within some numbers, in which a network has so many nodes for each variable."""
-    nodes = copies * n.variables
-    room, excess, value, weight, entry, size, terms, still = split(
-        floats,
-        (4 * copies * n.pairs, nodes, 2 * n.variables, 2 * n.variables, 4, 4, 16 * n.forms + 4 * n.pairs, 4 * n.forms),
-    )
-    node, active, waits, orphans, ends, n_added, flip, queue, labels, wants = split(
-        ints,
-        (4 * nodes, nodes, nodes, nodes, 5, n.variables, n.variables, n.variables, n.variables, n.forms + n.pairs),
-    )
-    flow = Flow(room, excess, node, active, waits, orphans, ends)
-    return Cut(flow, value, weight, n_added, entry, size, terms, still, flip, wants, queue, labels)
+def cut_ints(n: Space) -> tuple[int, ...]:
+    """Returns how many integers each of them takes that holds some."""
+    v, nodes = n.variables, n.nodes
+    return 4 * nodes, nodes, nodes, nodes, 5, v, v, v, v, n.forms + n.pairs
+
+
+@inlined_kernel
+def make_cut(n: Space, copies: int, floats: FloatArray, ints: IntArray) -> Cut:
+    """Returns scratch space within some numbers."""
+    reals, wholes = split(floats, cut_floats(n, copies)), split(ints, cut_ints(n))
+    return Cut(Flow(*(reals[:2] + wholes[:5])), *(reals[2:] + wholes[5:]))
 
 
 @kernel
@@ -116,36 +113,41 @@ def read_variables(graph: Graph, network: Network, cost: FloatArray, table: Floa
     return size if size < OVERFLOW else np.inf
 
 
-@kernel
-def read_parts(graph: Graph, network: Network, table: FloatArray, k: int, cut: Cut) -> None:
-    """Sums what the four labellings of pair `k` cost, and the magnitudes of that; what does not exist costs inf."""
-    u, v = network.pair_low[k], network.pair_high[k]
-    for i in range(2):
-        for j in range(2):
-            total, size = 0.0, 0.0
-            if i >= graph.first[u + 1] - graph.first[u] or j >= graph.first[v + 1] - graph.first[v]:
-                total = np.inf
-            else:
-                for x in range(network.part_first[k], network.part_first[k + 1]):
-                    at = network.part_at[x] + i * network.part_low[x] + j * network.part_high[x]
-                    value = network.own[at] if network.part_own[x] else table[at]
-                    total += value
-                    size += abs(value)
-            cut.entry[2 * i + j], cut.size[2 * i + j] = total, size
+@inlined_kernel
+def read_table(table: FloatArray, at: int, low: int, high: int, cut: Cut) -> None:
+    """Reads what the four labellings of a pair cost in one table, given how far apart the labels of each are in it."""
+    cut.entry[0], cut.entry[1], cut.entry[2], cut.entry[3] = (
+        table[at], table[at + high], table[at + low], table[at + low + high],
+    )  # fmt: skip
+    for y in range(4):
+        cut.size[y] = abs(cut.entry[y])
 
 
 @inlined_kernel
+def read_form(network: Network, table: FloatArray, m: int, cut: Cut) -> None:
+    """Reads the pairs of form `m`."""
+    read_table(table, network.form_at[m], network.form_low[m], network.form_high[m], cut)
+
+
+@kernel
 def read_pair(graph: Graph, network: Network, table: FloatArray, k: int, cut: Cut) -> None:
-    """Reads pair `k`: the short way where it is one table of the problem over two labels each, as most are."""
-    if network.plain[k]:
-        x = network.part_first[k]
-        at, low, high = network.part_at[x], network.part_low[x], network.part_high[x]
-        cut.entry[0], cut.entry[1], cut.entry[2] = table[at], table[at + high], table[at + low]
-        cut.entry[3] = table[at + low + high]
-        for y in range(4):
-            cut.size[y] = abs(cut.entry[y])
-    else:
-        read_parts(graph, network, table, k, cut)
+    """Reads pair `k`: what its labellings cost, and the magnitudes of that; what does not exist costs inf."""
+    x = network.part_first[k]
+    if network.plain[k]:  # one table of the problem over two labels each, as most are
+        read_table(table, network.part_at[x], network.part_low[x], network.part_high[x], cut)
+        return
+    u, v = network.pair_low[k], network.pair_high[k]
+    for y in range(4):
+        i, j, total, size = y >> 1, y & 1, 0.0, 0.0
+        if i >= graph.first[u + 1] - graph.first[u] or j >= graph.first[v + 1] - graph.first[v]:
+            total = np.inf
+        else:
+            for x in range(network.part_first[k], network.part_first[k + 1]):
+                at = network.part_at[x] + i * network.part_low[x] + j * network.part_high[x]
+                value = network.own[at] if network.part_own[x] else table[at]
+                total += value
+                size += abs(value)
+        cut.entry[y], cut.size[y] = total, size
 
 
 @inlined_kernel
@@ -158,16 +160,6 @@ def wanted(e00: float, e01: float, e10: float, e11: float) -> int:
     if rounding < np.inf and abs(agreeing - differing) <= rounding:
         return EITHER
     return ALIKE if agreeing < differing else UNLIKE
-
-
-@inlined_kernel
-def read_form(network: Network, table: FloatArray, m: int, cut: Cut) -> None:
-    """Reads what the four labellings of the pairs of form `m` cost."""
-    at, low, high = network.form_at[m], network.form_low[m], network.form_high[m]
-    cut.entry[0], cut.entry[1], cut.entry[2] = table[at], table[at + high], table[at + low]
-    cut.entry[3] = table[at + low + high]
-    for y in range(4):
-        cut.size[y] = abs(cut.entry[y])
 
 
 @kernel

@@ -7,6 +7,7 @@ is bounded. Which labellings are valid does not change.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,6 +19,14 @@ from hasten.support.arrays import BoolArray, IntArray, ints, offsets, ranges, si
 MAX_PAIRS = 20_000  # rows to look for cliques in, of a program that is recognised once
 MOST = 5_000  # and of a structure, which should not take a second
 Node = tuple[int, ...]  # labels of one variable, by number
+
+
+def bits(number: int) -> Iterator[int]:
+    """Yields which bits of a number are set."""
+    while number:
+        lowest = number & -number
+        yield lowest.bit_length() - 1
+        number ^= lowest
 
 
 @dataclass(slots=True, eq=False)
@@ -45,7 +54,7 @@ class Exclusions:
         """Returns a clique with two nodes to which no other can be added; it grows by what leaves most to add."""
         clique, common = [a, b], self.near[a] & self.near[b]
         while common:
-            best = max(_bits(common), key=lambda node: ((self.near[node] & common).bit_count(), -node))
+            best = max(bits(common), key=lambda node: ((self.near[node] & common).bit_count(), -node))
             clique.append(best)
             common &= self.near[best]
         return sorted(clique)
@@ -59,9 +68,14 @@ def with_cliques(graph: Graph) -> Graph:
     pairs = Exclusions()
     for row, (one, other) in zip(rows.tolist(), nodes.tolist(), strict=True):
         pairs.add((one,), (other,), row)
-    cliques, covered = _cliques(pairs)
+    cliques, among = list[list[int]](), set[tuple[int, int]]()
+    for a, b in pairs.rows:
+        if (a, b) not in among and len(clique := pairs.largest_around(a, b)) >= 3:
+            among.update((c, d) for c in clique for d in clique if c < d)
+            cliques.append(clique)
     if not cliques:
         return graph
+    covered = [row for pair in among for row in pairs.rows[pair]]  # that the cliques make superfluous
     names = [label for (label,) in pairs.nodes]
     kept = np.ones(len(graph.row_low), dtype=bool)
     kept[covered] = False
@@ -96,24 +110,3 @@ def _pairs(graph: Graph) -> tuple[IntArray, IntArray]:
     opposite = 2 * graph.first[variable] + 1 - label  # the other one of two labels
     some = not_both | not_neither
     return rows[some], np.where(not_both[:, None], label, opposite)[some]
-
-
-def _cliques(pairs: Exclusions) -> tuple[list[list[int]], list[int]]:
-    """Returns cliques of three nodes or more, and the rows that they make superfluous."""
-    cliques: list[list[int]] = []
-    covered: set[tuple[int, int]] = set()
-    for a, b in pairs.rows:
-        if (a, b) not in covered and len(clique := pairs.largest_around(a, b)) >= 3:
-            covered.update((c, d) for c in clique for d in clique if c < d)
-            cliques.append(clique)
-    return cliques, [row for pair in sorted(covered) for row in pairs.rows[pair]]
-
-
-def _bits(number: int) -> list[int]:
-    """Returns which bits of a number are set: mostly few."""
-    found = []
-    while number:
-        lowest = number & -number
-        found.append(lowest.bit_length() - 1)
-        number ^= lowest
-    return found

@@ -87,11 +87,6 @@ class Join:
         return np.unravel_index(self.combos, self.shape)
 
     @cached_property
-    def partner_label(self) -> IntArray:
-        """The labels of the first of two variables that go; zeros where there is one."""
-        return self.labels[-2] if self.n_inside == 2 else np.zeros(self.n_combos, dtype=np.int64)
-
-    @cached_property
     def counts(self) -> IntArray:
         """How many combos each labelling of the neighbours has."""
         return np.bincount(self.combos // math.prod(self.shape[-self.n_inside :]), minlength=self.n_out)

@@ -12,8 +12,7 @@ import numpy as np
 
 from hasten.jit import inlined_kernel, kernel
 from hasten.jit.simd import WIDTH, gather, greater, lesser, load, spread, store, where_equal, where_less
-from hasten.kernels.layout import Graph
-from hasten.kernels.stopping import stopped
+from hasten.kernels.layout import Graph, stopped
 from hasten.proof.elimination.kernels import LOOK_AFTER, Plan
 from hasten.support.arrays import FloatArray, IntArray
 
@@ -193,7 +192,9 @@ def restore_lanes(plan: Plan, table: FloatArray, scratch: Lanes) -> None:
         if has_many_sums(plan, n, m):
             trace_joint(plan, table, scratch, n, m)
         elif u < 0 and n_out <= FEW:
-            entry = entry_in_lanes(plan, scratch, n)
+            entry = spread(0.0)
+            for a in range(plan.scope_first[n], plan.scope_first[n + 1]):
+                entry = entry + spread(float(plan.stride[a])) * load(scratch.labels, plan.scope[a])
             label = load(scratch.choice, out)
             for e in range(1, n_out):
                 label = where_equal(entry, spread(float(e)), load(scratch.choice, out + e), label)
@@ -209,15 +210,6 @@ def restore_lanes(plan: Plan, table: FloatArray, scratch: Lanes) -> None:
                     scratch.labels[WIDTH * u + lane] = float(plan.sum_partner[c]) if c >= 0 else 0.0
                     choice = float(plan.sum_label[c]) if c >= 0 else 0.0
                 scratch.labels[WIDTH * v + lane] = choice
-
-
-@inlined_kernel
-def entry_in_lanes(plan: Plan, scratch: Lanes, n: int) -> FloatArray:
-    """Returns, as lanes, which entry of step `n` the labels of its neighbours ask for."""
-    entry: FloatArray = spread(0.0)
-    for a in range(plan.scope_first[n], plan.scope_first[n + 1]):
-        entry = entry + spread(float(plan.stride[a])) * load(scratch.labels, plan.scope[a])
-    return entry
 
 
 @inlined_kernel
@@ -262,10 +254,3 @@ def add_costs(graph: Graph, plan: Plan, table: FloatArray, scratch: Lanes) -> No
             scratch.line[2 * WIDTH + lane] = table[at]
         total = total + load(scratch.line, 2)
     store(scratch.line, 2, total)
-
-
-@kernel
-def labels_in_lane(scratch: Lanes, lane: int, labels: IntArray) -> None:
-    """Writes the labels of one of the problems."""
-    for v in range(labels.size):
-        labels[v] = int(scratch.labels[WIDTH * v + lane])

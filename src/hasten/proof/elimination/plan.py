@@ -1,10 +1,8 @@
 """Exact elimination: variables of low degree are minimised out, once and for all, before anything is bounded.
 
-Minimising a variable out of the factors that touch it leaves one table over its neighbours; nothing is lost.
-Which variables go, and which sums and minima that takes, depends on the structure alone: it is planned here
-once, as flat lists of what to add, and carried out for each problem by `hasten.proof.elimination.kernels`. A chain is
-thereby solved (it is Viterbi's algorithm), as is any tree; the entity-relation problem of the paper loses all
-its relations and, if they are few, its entities too.
+Minimising a variable out of the factors that touch it leaves one table over its neighbours; nothing is lost. Which
+variables go, and which sums that takes, depends on the structure alone: it is planned once, as flat lists of what to
+add. Chains (as by Viterbi's algorithm) and trees are solved by that; entities and relations lose all relations.
 """
 
 from __future__ import annotations
@@ -34,8 +32,7 @@ from hasten.proof.elimination.joins import (
     join_of,
     pattern_of,
 )
-from hasten.proof.elimination.kernels import Plan
-from hasten.proof.elimination.reduction import Reduction
+from hasten.proof.elimination.kernels import Plan, Reduction
 from hasten.support.arrays import BoolArray, IntArray, all_of, ints, offsets, ranges, sizes_of
 
 FEW_SUMS = 768  # that eliminating a variable may always take, unless a limit is given
@@ -214,10 +211,7 @@ class Elimination:
         return step.join.n_combos <= SWEEPS * sum([self.tables[f].pattern.n_tuples for f in step.tables])
 
     def _with_partner(self, v: int) -> Step | None:
-        """Returns the step that eliminates `v`, with a neighbour where that takes fewer sums than two steps.
-
-        It does where tables forbid much, as with the two relations of one pair of entities. None if it does not pay.
-        """
+        """Returns the step that eliminates `v`, with a neighbour where that takes fewer sums than two steps."""
         near = {v}.union(*[self.tables[f].scope for f in self.touching[v]])
         around = sorted(near - {v})
         alone = best = self._step((v,), around)
@@ -337,7 +331,7 @@ class Elimination:
             "sum_first": _chained([offsets(join.counts) for join in forms]),
             "sum_at": offsets(n_combos)[:-1],
             "sum_label": _chained([join.labels[-1] for join in forms]),
-            "sum_partner": _chained([join.partner_label for join in forms]),
+            "sum_partner": _chained([join.labels[-2] if join.n_inside == 2 else 0 * join.labels[-1] for join in forms]),
             "read_at": offsets(join.n_combos * len(join.order) for join in forms)[:-1],
             "reads": _chained([join.reads for join in forms]),
             "shared": shared,
@@ -348,10 +342,7 @@ class Elimination:
         }
 
     def _kept_factors(self, tables: Sequence[FactorTable]) -> tuple[Graph, IntArray]:
-        """Returns the tables that are left, each by itself, as they stand in scratch space, and their variables.
-
-        Derived ones come first, then copies of the original ones.
-        """
+        """Returns the tables that are left, each by itself, as they stand in scratch space, and their variables."""
         patterns, each = [table.pattern for table in tables], np.arange(len(tables))
         layout = TableLayout.of([pattern.table for pattern in patterns], each.tolist())
         arity = ints(len(table.scope) for table in tables)

@@ -13,18 +13,202 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hasten.jit import driver, keep, kernel, part, split
+from hasten.kernels.layout import Arrays, BatchArrays, Instance, copy, graph_at, instance_of, labels_of, together
+from hasten.kernels.score import total_cost
+from hasten.kernels.tolerance import prune_above
+from hasten.model.batch import ONLY
+from hasten.proof import outcome as status
 from hasten.proof.branch import effort_for
 from hasten.proof.branch.certify import certify_ruled
-from hasten.proof.branch.space import Space
+from hasten.proof.branch.dive import FINISHED, Effort, branch
+from hasten.proof.branch.space import Space, dual_floats, make_dual, make_tree, space_for, tree_floats, tree_ints
+from hasten.proof.branch.tighten import Tight, count_left, tighten_rows
+from hasten.proof.elimination.kernels import Reduction, eliminate, plan_at, restore
 from hasten.proof.elimination.plan import reduce
-from hasten.proof.elimination.reduction import Reduction
-from hasten.proof.improve.rounds import BRANCHING, MOVE, PRICE, improve_some, scratch_floats, scratch_ints
-from hasten.proof.outcome import OPEN, OUTCOME, SIZE, STOPPED
+from hasten.proof.improve.moves import Moves, improve
+from hasten.proof.improve.prices import BOUND as LOWEST
+from hasten.proof.improve.prices import FIRST, Prices, ascend, keep_prices, recall_prices, start_prices
+from hasten.proof.outcome import Proofs, State, copy_labels, integral_gap, rounding, rule_out, take_bound
 from hasten.proof.plan import ProofPlan, Work
-from hasten.support.arrays import IntArray, sizes_of
-from hasten.support.clock import Clock, now
+from hasten.proof.sweep.dual import start_dual, sweep
+from hasten.proof.sweep.sweeping import Known
+from hasten.support.arrays import FloatArray, IntArray
+from hasten.support.clock import AT, Clock, now
+
+PRICE, MOVE, BRANCHING = 1, 2, 3  # tasks; before the first one all is set up
+COST, EXCESS, CURRENT, BEGUN = 0, 1, 2, 3  # of `Scratch.own`
+N_OWN = 4
+DIVE_NODES, NODE_SWEEPS = 2000, 2
+KEPT = 2**23  # numbers that levels of branching keep at most
+
+
+class Scratch(NamedTuple):
+    """Numbers that one slice leaves to the next."""
+
+    own: FloatArray  # the least cost, by how much rows are broken by the labelling that moves, its cost, whether begun
+    work: FloatArray
+    cost: FloatArray
+    dual: FloatArray
+    tree: FloatArray
+    values: FloatArray
+    message: FloatArray
+    multiplier: FloatArray
+    direction: FloatArray
+    scale: FloatArray
+    belief: FloatArray
+    value: FloatArray
+    joint: FloatArray
+    total: FloatArray
+
+
+class Indices(NamedTuple):
+    """Whole numbers that one slice leaves to the next."""
+
+    best: IntArray  # the best labelling of what is left
+    restored: IntArray
+    trial: IntArray
+    n_left: IntArray
+    due: IntArray
+    labels: IntArray
+    before: IntArray
+    tree: IntArray
+    parent: IntArray
+    random: IntArray
+    levels: IntArray
+
+
+@kernel
+def levels_for(n: Space) -> int:
+    """Returns how many levels branching has."""
+    levels: int = max(3, min(n.variables + 1, KEPT // (n.messages + n.labels + n.rows + 1)))
+    return levels
+
+
+@kernel
+def scratch_floats(n: Space) -> tuple[int, ...]:
+    """Returns how many floats each field of a `Scratch` takes."""
+    return (
+        N_OWN,
+        n.work,
+        n.labels,
+        together(dual_floats(n)),
+        together(tree_floats(n, levels_for(n))),
+        4,
+        n.messages,
+        n.rows,
+        n.rows,
+        n.rows,
+        n.labels,
+        n.labels,
+        n.most,
+        n.rows,
+    )
+
+
+@kernel
+def scratch_ints(n: Space) -> tuple[int, ...]:
+    """Returns how many whole numbers each field of `Indices` takes."""
+    v = n.variables
+    return v, n.given, v, v, n.rows, v, v, v, v, 1, together(tree_ints(n, levels_for(n)))
+
+
+@driver
+def improve_some(
+    arrays: Arrays,
+    problems: IntArray,
+    state: State,
+    reduced: IntArray,
+    space: tuple[int, ...],
+    memory: tuple[FloatArray, IntArray],
+    task: tuple[int, int, int],
+    watch: IntArray,
+) -> None:
+    """Takes up one problem where the last slice has left its memory, for a task: which, how much of it, and a seed."""
+    if problems.size == 0:
+        return
+    batch, proofs, n, p = BatchArrays(*arrays), Proofs(*state), Space(*space), problems[0]
+    (kind, amount, seed), levels, (floats, ints) = task, levels_for(n), memory
+    watch[AT] = 1
+    scratch = Scratch(*split(floats, scratch_floats(n)))
+    indices = Indices(*split(ints, scratch_ints(n)))
+    dual = make_dual(n, scratch.dual, part(watch, 0, watch.size))
+    due = indices.due
+    tight = Tight(dual.belief, dual.multiplier, indices.n_left, due, indices.trial, due, due, dual.belief)
+    prices, moves = Prices(*scratch[5:11]), Moves(*(indices[5:10] + scratch[11:]))
+    instance, plan, own, values = instance_of(batch, p), plan_at(reduced[0, 0]), scratch.own, proofs.values
+    size = values[status.SIZE, p]
+    slip = rounding(instance.graph, size)
+    gap = integral_gap(instance, size, slip)
+    left = Instance(graph_at(reduced[0, 1]), scratch.cost, scratch.work)
+    known, closed, least = Known(indices.best, size, slip, gap), False, own[COST]
+    small, mine = left.graph, labels_of(batch, proofs.labels, p)
+    if own[BEGUN] == 0.0:
+        constant = eliminate(plan, instance.cost, instance.table, scratch.work, scratch.cost, dual.watch)
+        if constant != constant:  # it was stopped
+            watch[AT] = 0
+            keep((floats, ints, watch))
+            return
+        own[BEGUN], indices.random[0] = 1.0, 1 + seed % 2147483646
+        least = own[COST] = values[status.BEST, p]
+        if least < np.inf:
+            for x in range(plan.keep.size):
+                indices.best[x] = mine[plan.keep[x]]
+        for at in range(small.first[1]):
+            scratch.cost[at] += constant
+        start_dual(small, scratch.cost, dual)
+        start_prices(small, prices)
+        keep_prices(small, dual, prices)
+        own[CURRENT] = own[EXCESS] = np.inf
+        closed = constant == np.inf or not count_left(small, tight, 1) or not tighten_rows(small, tight, dual.watch)
+    if closed:
+        pass
+    elif kind == PRICE:
+        closed, least = ascend(left, dual, tight, prices, amount, least, known)
+        proofs.facts[status.N_SWEEPS, p] += amount
+    elif kind == MOVE:
+        least = improve(left, dual, moves, indices.best, amount, least)
+    else:
+        copy(dual.belief, prices.belief, 0, small.first[small.order.size])
+        recall_prices(small, scratch.cost, dual, prices)
+        for x in range(FIRST):
+            closed = closed or not sweep(small, scratch.work, x % 2 == 0, dual)
+        tree = make_tree(n, levels, scratch.tree, indices.levels)
+        each = DIVE_NODES  # of a dive; fewer levels than variables last for fewer dives
+        if levels <= n.variables:
+            each = max(each, amount // max(levels - 3, 1) + 1)
+        effort = Effort(0, 0, 0, amount, 0, 0, 0, NODE_SWEEPS, each)
+        if not closed:
+            ended, least, n_nodes = branch(left, dual, tree, effort, amount, least, known)
+            closed = ended == FINISHED
+            proofs.facts[status.N_NODES, p] += n_nodes
+        copy(prices.belief, dual.belief, 0, small.first[small.order.size])
+        recall_prices(small, scratch.cost, dual, prices)
+    if least < own[COST]:
+        own[COST] = least
+        restore(plan, instance.cost, instance.table, scratch.work, indices.best, indices.restored)
+        found = total_cost(instance.graph, instance.cost, instance.table, indices.restored)
+        if found < values[status.BEST, p]:
+            copy_labels(indices.restored, mine)
+            values[status.BEST, p], proofs.facts[status.LABELS_BY, p] = found, status.BRANCH
+    bound = prices.values[LOWEST] - slip
+    if gap > 0.0:
+        bound = np.ceil(bound)
+    elif least < np.inf:  # labels of labellings that are hardly better may be out
+        bound = min(bound, prune_above(least, size, 2.0 * slip))
+    proofs.facts[status.STEP, p] = status.BRANCH
+    if closed and least == np.inf:
+        rule_out(proofs, p, status.BRANCH)
+    else:
+        if closed:
+            bound = max(bound, least if gap > 0.0 else prune_above(least, size, 2.0 * slip))
+        take_bound(proofs, p, bound, size)
+    watch[AT] = 0
+    keep((floats, ints, watch))
+
 
 SEED = 7
+NOTHING = np.zeros((2, 0))  # in place of costs and tables
 SWEEPS, SWEPT, MOVES, NODES = 500, 2e7, 2048, 2000  # of a slice; of sweeps no more than go through so much; nodes grow
 SWEEP_TIME, MOVE_TIME, NODE_TIME = 12.0, 100.0, 40.0  # nanoseconds for what is left, for a table of it, for a variable
 WEIGHTS = {PRICE: 1.0, MOVE: 1.0, BRANCHING: 0.5}  # shares of the time
@@ -51,7 +235,8 @@ class Improving:
         reduction = reduce(plan.shape, plan.max_join)
         if reduction.complete or plan.max_nodes is not None:
             return None
-        return ImprovePlan(reduction.addresses, space_of(plan.shape.graph.order.size, reduction), reduction)
+        space = space_for(BatchArrays(plan.shape.place, *NOTHING), ONLY, reduction.addresses)
+        return ImprovePlan(reduction.addresses, (*map(int, space),), reduction)
 
     def run(self, work: Work, problems: IntArray) -> None:
         """Goes on with one problem after the other, if time is limited."""
@@ -63,8 +248,8 @@ class Improving:
             improvement, until = Improvement(work, p), now() + clock.each - spent
             while improvement.go(min(until, clock.deadline)):
                 pass
-            if work.proofs.facts[OUTCOME, p] == OPEN:
-                work.proofs.facts[OUTCOME, p] = STOPPED
+            if work.proofs.facts[status.OUTCOME, p] == status.OPEN:
+                work.proofs.facts[status.OUTCOME, p] = status.STOPPED
         work.clock = clock
 
 
@@ -83,13 +268,14 @@ class Improvement:
     def go(self, until: float) -> bool:
         """Takes one slice; whether the problem is still open, and there is time until then, of `now`."""
         proofs, p, at = self._work.proofs, self._p, now()
-        if proofs.facts[OUTCOME, p] != OPEN or proofs.values[SIZE, p] == np.inf or at >= until:  # sums may overflow
+        overflows = proofs.values[status.SIZE, p] == np.inf  # or may, in sums
+        if proofs.facts[status.OUTCOME, p] != status.OPEN or overflows or at >= until:
             return False
         self._work.clock = Clock(together=until - at)
         next(self._slices)
-        if proofs.facts[OUTCOME, p] == STOPPED:
-            proofs.facts[OUTCOME, p] = OPEN
-        return bool(proofs.facts[OUTCOME, p] == OPEN)
+        if proofs.facts[status.OUTCOME, p] == status.STOPPED:
+            proofs.facts[status.OUTCOME, p] = status.OPEN
+        return bool(proofs.facts[status.OUTCOME, p] == status.OPEN)
 
     def _in_turns(self, part: ImprovePlan) -> Iterator[None]:
         """Goes on by prices, moves and branching in turns."""
@@ -110,7 +296,8 @@ class Improvement:
             shared = (part.space, (floats, ints), (task, amount[task], SEED))
             self._work.run(improve_some, some, part.addresses, shared=shared, seconds=math.inf)
             spent[task] += amount[task] * each[task]
-            gained = has_gained(before, values[:2, p].tolist())
+            (cost, bound), gap = values[:2, p].tolist(), before[0] - before[1]
+            gained = cost < before[0] or bound > before[1] + (GAIN * gap if gap < math.inf else 0.0)
             weight[task] = WEIGHTS[task] if gained else max(weight[task] * STALLED, LEAST_WEIGHT)
             if task == BRANCHING:
                 weight[task], amount[task] = WEIGHTS[task], 2 * amount[task]
@@ -124,31 +311,3 @@ class Improvement:
             self._work.run(certify_ruled, some, reduction.addresses, shared=((*effort,),), seconds=math.inf)
             nodes *= GROWTH
             yield
-
-
-def has_gained(before: list[float], after: list[float]) -> bool:
-    """Whether a cost is lower, or a bound clearly higher, than they were."""
-    gap = before[0] - before[1]
-    return after[0] < before[0] or after[1] > before[1] + (GAIN * gap if gap < math.inf else 0.0)
-
-
-def space_of(given: int, reduction: Reduction) -> tuple[int, ...]:
-    """Returns the `Space` that a problem takes, given how many variables it has and what elimination leaves of them."""
-    graph, plan, n_labels = reduction.graph, reduction.plan, sizes_of(reduction.graph.first)
-    by_slot, n_messages, n_marginals = n_labels[graph.scope], 0, 0
-    if by_slot.size:
-        n_messages = int(graph.message_at[-1] + by_slot[-1])
-        n_marginals = int(np.add.reduceat(by_slot, graph.scope_first[:-1]).max())
-    return (
-        int(plan.out_first[-1]) + plan.copy_from.size,
-        int(graph.first[-1]),
-        n_messages,
-        graph.row_low.size,
-        n_marginals,
-        graph.order.size,
-        graph.table_at.size,
-        graph.link_row.size,
-        int(n_labels.max()),
-        given,
-        0,
-    )

@@ -1,10 +1,8 @@
 """Moves: better labellings from a labelling, by solving one tree of variables after the other exactly.
 
-A move draws a tree: variables of which no two are joined but for each with its parent, given the labels of all others.
-Elimination finds its best labels, from the leaves to the root, with the rules as prices. Then labels are chosen from
-the root on, each the best that breaks no rule, or that breaks them least. What breaks rules less, or as much at little
-more cost than the best labelling, is the next one. Rounds of moves start from the best labelling and from the one that
-the prices tell in turns: prices move, so that this is another one each time. The same seed draws the same trees.
+A move draws a tree: no two of its variables are joined but for each with its parent. Elimination finds its best labels,
+with the rules as prices; from the root on, each label chosen is the best that breaks no rule, or that breaks them
+least. Rounds start from the best labelling and from that of the prices in turns. The same seed draws the same trees.
 """
 
 from __future__ import annotations
@@ -14,10 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from hasten.jit import inlined_kernel, kernel
-from hasten.kernels.layout import Graph, Instance
+from hasten.kernels.layout import Graph, Instance, stopped
 from hasten.kernels.rows import next_weight, row_sum, rows_hold
 from hasten.kernels.score import total_cost
-from hasten.kernels.stopping import stopped
 from hasten.proof.outcome import copy_labels
 from hasten.proof.sweep.dual import Dual
 from hasten.proof.sweep.multipliers import two_least
@@ -49,18 +46,6 @@ def draw(moves: Moves, n: int) -> int:
     """Returns a random number below `n`."""
     moves.random[SEED] = moves.random[SEED] * MULTIPLIER % MODULUS
     return int(moves.random[SEED] * n // MODULUS)
-
-
-@kernel
-def start_moves(graph: Graph, moves: Moves) -> float:
-    """Sums up what rows come to; returns by how much they are broken."""
-    for v in range(graph.order.size):
-        moves.parent[v] = OUTSIDE
-    excess = 0.0
-    for r in range(graph.row_low.size):
-        moves.total[r], _ = row_sum(graph, r, moves.labels)
-        excess += broken(graph, r, moves.total[r])
-    return excess
 
 
 @inlined_kernel
@@ -143,7 +128,10 @@ def eliminate_tree(instance: Instance, dual: Dual, moves: Moves, n: int, price: 
         for y in range(graph.touch_first[v], graph.touch_first[v + 1]):
             slot = graph.touch[y]
             f = graph.factor_of[slot]
-            if graph.table_at[f] >= 0 and is_alone(graph, f, moves, v):
+            alone = graph.table_at[f] >= 0
+            for a in range(graph.scope_first[f], graph.scope_first[f + 1]):
+                alone &= graph.scope[a] == v or moves.parent[graph.scope[a]] == OUTSIDE
+            if alone:
                 at = place(graph, f, labels, v, v)
                 for i in range(k):
                     value[first + i] += table[at + i * graph.stride[slot]]
@@ -178,15 +166,6 @@ def eliminate_tree(instance: Instance, dual: Dual, moves: Moves, n: int, price: 
             value[above + j] += least
 
 
-@inlined_kernel
-def is_alone(graph: Graph, f: int, moves: Moves, v: int) -> bool:
-    """Whether `v` is the only variable of the tree in factor `f`."""
-    alone = True
-    for a in range(graph.scope_first[f], graph.scope_first[f + 1]):
-        alone &= graph.scope[a] == v or moves.parent[graph.scope[a]] == OUTSIDE
-    return alone
-
-
 @kernel
 def add_shared(graph: Graph, table: FloatArray, moves: Moves, v: int, parent: int, j: int) -> None:
     """Adds, for each label of `v`, what the tables cost that it shares with its parent, whose label is `j`."""
@@ -198,19 +177,6 @@ def add_shared(graph: Graph, table: FloatArray, moves: Moves, v: int, parent: in
             at = place(graph, f, moves.labels, v, parent) + j * graph.stride[other]
             for i in range(graph.first[v + 1] - graph.first[v]):
                 moves.joint[i] += table[at + i * graph.stride[slot]]
-
-
-@kernel
-def added_excess(graph: Graph, low: FloatArray, high: FloatArray, v: int, label: int) -> float:
-    """Returns by how much more rows are broken for certain once `v` has a label, by its number among all labels."""
-    c, excess = graph.cell_first[label], 0.0
-    for x in range(graph.link_first[v], graph.link_first[v + 1]):
-        r = graph.link_row[x]
-        weight, c = next_weight(graph, c, label, r)
-        least, most = low[r] + (weight - graph.link_low[x]), high[r] + (weight - graph.link_high[x])
-        excess += max(0.0, least - graph.row_most[r]) + max(0.0, graph.row_least[r] - most)
-        excess -= max(0.0, low[r] - graph.row_most[r]) + max(0.0, graph.row_least[r] - high[r])
-    return excess
 
 
 @kernel
@@ -246,7 +212,13 @@ def choose_labels(instance: Instance, dual: Dual, moves: Moves, n: int) -> bool:
             if at < 0:
                 break
             moves.joint[at] = np.inf
-            excess = added_excess(graph, low, high, v, first + at) if ruled else 0.0
+            excess, c = 0.0, graph.cell_first[first + at]  # by which more rows are broken for certain then
+            for y in range(graph.link_first[v], graph.link_first[v + 1]):
+                r = graph.link_row[y]
+                weight, c = next_weight(graph, c, first + at, r)
+                least, most = low[r] + (weight - graph.link_low[y]), high[r] + (weight - graph.link_high[y])
+                excess += max(0.0, least - graph.row_most[r]) + max(0.0, graph.row_least[r] - most)
+                excess -= max(0.0, low[r] - graph.row_most[r]) + max(0.0, graph.row_least[r] - high[r])
             if chosen < 0 or excess < broken_by:
                 chosen, broken_by = at, excess
             if excess <= 0.0:
@@ -285,10 +257,7 @@ def local_cost(instance: Instance, moves: Moves, n: int) -> float:
 
 @kernel
 def move(instance: Instance, dual: Dual, moves: Moves, most: int, excess: float, room: float) -> tuple[float, float]:
-    """Solves one tree; returns by how much rows are broken then, and by how much the cost has changed.
-
-    It may rise by `room`.
-    """
+    """Solves one tree; returns by how much rows are broken then, and by how much the cost has changed."""
     graph = instance.graph
     n = draw_tree(graph, dual, moves, most)
     price = draw(moves, PRICES) / (PRICES - 1.0)
@@ -320,19 +289,6 @@ def move(instance: Instance, dual: Dual, moves: Moves, most: int, excess: float,
 
 
 @kernel
-def pick_labels(instance: Instance, dual: Dual, labels: IntArray) -> None:
-    """Labels variables one after the other by their beliefs and the tables that they complete, rules aside."""
-    graph, _, table = instance
-    for t in range(graph.order.size):
-        v = graph.order[t]
-        chosen = cheapest_label(graph, table, dual, labels, t, False)
-        if chosen < 0:
-            _, _, at = two_least(dual.belief, graph.first[v], graph.first[v + 1])
-            chosen = max(at, graph.first[v]) - graph.first[v]
-        labels[v] = chosen
-
-
-@kernel
 def improve(instance: Instance, dual: Dual, moves: Moves, best: IntArray, n_moves: int, least: float) -> float:
     """Makes some moves, from the best labelling and from what prices say in turns; returns the least cost."""
     graph = instance.graph
@@ -345,9 +301,20 @@ def improve(instance: Instance, dual: Dual, moves: Moves, best: IntArray, n_move
                 copy_labels(best, moves.labels)
                 cost, room = least, draw(moves, ROOMS) * ROOM * abs(least)
             else:
-                pick_labels(instance, dual, moves.labels)
+                for t in range(n_variables):  # by beliefs and the tables that are complete, rules aside
+                    v = graph.order[t]
+                    chosen = cheapest_label(graph, instance.table, dual, moves.labels, t, False)
+                    if chosen < 0:
+                        _, _, at = two_least(dual.belief, graph.first[v], graph.first[v + 1])
+                        chosen = max(at, graph.first[v]) - graph.first[v]
+                    moves.labels[v] = chosen
                 cost, room = total_cost(graph, instance.cost, instance.table, moves.labels), 0.0
-            excess = start_moves(graph, moves)
+            excess = 0.0
+            for v in range(n_variables):
+                moves.parent[v] = OUTSIDE
+            for r in range(graph.row_low.size):
+                moves.total[r], _ = row_sum(graph, r, moves.labels)
+                excess += broken(graph, r, moves.total[r])
         scale = scale * 2 if scale < n_variables else 2
         most = min(1 + draw(moves, scale), n_variables)
         allowed = max(0.0, least + room - cost) if excess <= 0.0 and room > 0.0 else 0.0

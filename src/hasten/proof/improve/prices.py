@@ -1,14 +1,9 @@
 """Prices: subgradient steps on the multipliers of rules, with sweeps of tables between them.
 
-A sweep (`hasten.proof.sweep.dual`) raises the bound along one multiplier after the other. That ends where no single one
-raises it, which is far from the highest bound where rules overlap, as those on the memory of each moment do. So here
-all multipliers move at once, along the excess of the cheapest labels over the limits, by Polyak's step to a level above
-the best bound; one sweep of the tables follows. The best prices are kept. The level rises with every gain, and sinks
-while nothing is gained.
-
-Between sweeps labels are ruled out: those that a row leaves no room for, and those that cost as much more than their
-variable's cheapest as lies between the bound and the best labelling. Labels that are out make rows tighter, and rows
-rule out more. No labelling that is better than the best one has any of them.
+Ascent along one multiplier after the other ends far from the highest bound where rules overlap. So here all move at
+once, along the excess of the cheapest labels over the limits, by Polyak's step to a level above the best bound; one
+sweep of the tables follows. The best prices are kept. Between sweeps labels are ruled out that a row leaves no room
+for, or whose reduced cost is above the gap: no better labelling has them.
 """
 
 from __future__ import annotations
@@ -18,13 +13,13 @@ from typing import NamedTuple
 import numpy as np
 
 from hasten.jit import kernel
-from hasten.kernels.layout import Graph, Instance
-from hasten.kernels.stopping import stopped
+from hasten.kernels.layout import Graph, Instance, copy, stopped
 from hasten.kernels.tolerance import is_closed
 from hasten.proof.branch.dive import prune_from
-from hasten.proof.branch.tighten import Tight, rule_out_expensive, tighten_rows
+from hasten.proof.branch.tighten import Tight, count_left, rule_out_expensive, tighten_rows
 from hasten.proof.outcome import copy_labels
-from hasten.proof.sweep.dual import Dual, idle, n_messages, quick_bound, sum_anew, sweep, update_factor
+from hasten.proof.sweep.dual import Dual, belief_anew, idle, n_messages, quick_bound, sum_anew, sweep, update_factor
+from hasten.proof.sweep.multipliers import two_least
 from hasten.proof.sweep.sweeping import Known, found_by
 from hasten.support.arrays import FloatArray
 
@@ -65,49 +60,19 @@ def start_prices(graph: Graph, prices: Prices) -> None:
 @kernel
 def keep_prices(graph: Graph, dual: Dual, prices: Prices) -> None:
     """Keeps the prices as the best."""
-    for m in range(n_messages(graph)):
-        prices.message[m] = dual.message[m]
-    for r in range(graph.row_low.size):
-        prices.multiplier[r] = dual.multiplier[r]
+    copy(dual.message, prices.message, 0, n_messages(graph))
+    copy(dual.multiplier, prices.multiplier, 0, graph.row_low.size)
 
 
 @kernel
 def recall_prices(graph: Graph, cost: FloatArray, dual: Dual, prices: Prices) -> None:
-    """Returns to the best prices; labels that are out stay out."""
-    for m in range(n_messages(graph)):
-        dual.message[m] = prices.message[m]
-    for r in range(graph.row_low.size):
-        dual.multiplier[r] = prices.multiplier[r]
-    renew_beliefs(graph, cost, dual)
-
-
-@kernel
-def renew_beliefs(graph: Graph, cost: FloatArray, dual: Dual) -> None:
-    """Sums the beliefs of all labels that are not out anew."""
+    """Returns to the best prices, and sums beliefs anew; labels that are out stay out."""
+    copy(prices.message, dual.message, 0, n_messages(graph))
+    copy(prices.multiplier, dual.multiplier, 0, graph.row_low.size)
     for v in range(graph.order.size):
         for at in range(graph.first[v], graph.first[v + 1]):
-            if dual.belief[at] == np.inf:
-                continue
-            value = cost[at]
-            for x in range(graph.touch_first[v], graph.touch_first[v + 1]):
-                value += dual.message[graph.message_at[graph.touch[x]] + at - graph.first[v]]
-            for c in range(graph.cell_first[at], graph.cell_first[at + 1]):
-                value += dual.multiplier[graph.cell_row[c]] * graph.cell_weight[c]
-            dual.belief[at] = value
-
-
-@kernel
-def count_left(graph: Graph, tight: Tight) -> bool:
-    """Counts the labels of each variable that are not out, and has all rows looked at; false if one has none."""
-    possible = True
-    for v in range(graph.order.size):
-        tight.n_left[v] = 0
-        for at in range(graph.first[v], graph.first[v + 1]):
-            tight.n_left[v] += tight.belief[at] < np.inf
-        possible &= tight.n_left[v] > 0
-    for r in range(graph.row_low.size):
-        tight.due[r] = 1
-    return possible
+            if dual.belief[at] < np.inf:
+                dual.belief[at], _ = belief_anew(graph, cost, dual, v, at)
 
 
 @kernel
@@ -132,10 +97,8 @@ def step_prices(graph: Graph, dual: Dual, prices: Prices, ahead: float) -> None:
     for r in range(graph.row_low.size):
         excess[r] = 0.0
     for v in range(graph.order.size):
-        least, chosen = np.inf, graph.first[v]
-        for at in range(graph.first[v], graph.first[v + 1]):
-            if dual.belief[at] < least:
-                least, chosen = dual.belief[at], at
+        _, _, best = two_least(dual.belief, graph.first[v], graph.first[v + 1])
+        chosen = max(best, graph.first[v])
         for c in range(graph.cell_first[chosen], graph.cell_first[chosen + 1]):
             excess[graph.cell_row[c]] += graph.cell_weight[c]
     norm, along = 0.0, 0.0
@@ -222,7 +185,7 @@ def look(instance: Instance, dual: Dual, tight: Tight, prices: Prices, best_cost
     (graph, cost, table), values = instance, prices.values
     bound, off = sum_anew(graph, cost, table, dual, True)
     values[BOUND] = max(values[BOUND], bound)
-    if not count_left(graph, tight):
+    if not count_left(graph, tight, 1):
         return True
     enough = prune_from(best_cost, known, 0.0)
     if enough < np.inf:

@@ -21,12 +21,11 @@ from hasten.kernels.layout import Graph
 from hasten.model.batch import ONLY, arrays_of
 from hasten.model.compiled import Compiled
 from hasten.model.problem import Problem
+from hasten.proof.elimination.kernels import Reduction
 from hasten.proof.elimination.plan import plan_reduction
-from hasten.proof.elimination.reduction import Reduction
 from hasten.proof.outline.log import DONE, LEAF, MOVE, NUMBERS, PRICE, SPLIT, VIOLATED, WORDS
 from hasten.proof.outline.search import log_proof
-from hasten.proof.tally.kernels import Tally
-from hasten.proof.tally.plan import plan_tally
+from hasten.proof.tally.plan import Tally, plan_tally
 from hasten.support.clock import Clock
 
 Step = tuple[Any, ...]  # a name, then what it needs: a line of a certificate

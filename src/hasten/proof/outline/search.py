@@ -14,12 +14,20 @@ from typing import NamedTuple
 import numpy as np
 
 from hasten.jit import driver, keep, kernel, part, split
-from hasten.kernels.layout import Arrays, BatchArrays, Graph, Instance, graph_at, instance_of
+from hasten.kernels.layout import Arrays, BatchArrays, Graph, Instance, graph_at, instance_of, stopped, together
 from hasten.kernels.rows import in_reach
-from hasten.kernels.stopping import stopped
-from hasten.proof.branch.dive import Tree, assess, assign, next_label, prepare, undo
-from hasten.proof.branch.space import dual_floats, make_dual, make_tree, n_tree_floats, space_for, together, tree_ints
-from hasten.proof.branch.split import cheapest_untried, open_level, recall
+from hasten.proof.branch.dive import (
+    Tree,
+    assess,
+    assign,
+    cheapest_untried,
+    next_label,
+    open_level,
+    prepare,
+    recall,
+    undo,
+)
+from hasten.proof.branch.space import dual_floats, make_dual, make_tree, space_for, tree_floats, tree_ints
 from hasten.proof.elimination.kernels import eliminate, plan_at
 from hasten.proof.outline.log import (
     DONE,
@@ -299,7 +307,7 @@ def log_proof(
     """Logs the proof of one problem, of which elimination leaves something: `reduced` has its plan and what is left."""
     batch, n = BatchArrays(*arrays), space_for(BatchArrays(*arrays), problems, reduced)
     most = max(n.marginals, n.most)
-    n_floats = n.work, n.labels, together(dual_floats(n)), n_tree_floats(n, n_levels), most
+    n_floats = n.work, n.labels, together(dual_floats(n)), together(tree_floats(n, n_levels)), most
     floats, ints = np.zeros(together(n_floats)), np.zeros(together(tree_ints(n, n_levels)), dtype=np.int64)
     work, cost, for_dual, for_tree, marks = split(floats, n_floats)
     (indices,) = split(ints, (ints.size,))

@@ -22,7 +22,7 @@ import numpy as np
 from hasten.jit import inlined_kernel, kernel
 from hasten.kernels.layout import Graph
 from hasten.kernels.tolerance import EPS, LEAST
-from hasten.proof.sweep.multipliers import update_rows
+from hasten.proof.sweep.multipliers import least_of, update_rows
 from hasten.support.arrays import FloatArray, IntArray
 
 FEW = 8  # variables that are searched faster than better messages are found
@@ -50,18 +50,6 @@ def n_messages(graph: Graph) -> int:
     v = graph.scope[last]
     n: int = graph.message_at[last] + graph.first[v + 1] - graph.first[v]
     return n
-
-
-@kernel
-def n_marginals(graph: Graph) -> int:
-    """Returns the most labels that the variables of one factor have together."""
-    most = 0
-    for f in range(graph.table_at.size):
-        n = 0
-        for a in range(graph.scope_first[f], graph.scope_first[f + 1]):
-            n += graph.first[graph.scope[a] + 1] - graph.first[graph.scope[a]]
-        most = max(most, n)
-    return most
 
 
 @kernel
@@ -125,11 +113,7 @@ def update_factor(graph: Graph, table: FloatArray, f: int, dual: Dual) -> bool:
 
 @kernel
 def push(graph: Graph, table: FloatArray, f: int, dual: Dual) -> None:
-    """Gives the variables of factor `f`, one after the other, all that it has kept back of its min-marginals.
-
-    Shares leave a factor more than it needs for the bound. What it knows of labels that are
-    more expensive than their shares say is of no use to itself, but it is to the other factors of their variables.
-    """
+    """Gives the variables of factor `f`, one after the other, all that it has kept back of its min-marginals."""
     a0, a1 = graph.scope_first[f], graph.scope_first[f + 1]
     arity, listing, table_at = a1 - a0, graph.listing[f], graph.table_at[f]
     belief, message, marginal = dual.belief, dual.message, dual.marginal
@@ -158,11 +142,7 @@ def push(graph: Graph, table: FloatArray, f: int, dual: Dual) -> None:
 
 @inlined_kernel
 def idle(graph: Graph, table: FloatArray, f: int, dual: Dual) -> bool:
-    """Whether factor `f` has nothing to say yet: it sent no message, and its variables' cheapest labels cost nothing.
-
-    Then its part of the bound is zero, as it is after an update. Tables that only forbid, such as those of a rule over
-    all triples, mostly are: an update would do no more than mix up what the others have found out.
-    """
+    """Whether factor `f` has nothing to say yet: it sent no message, and the cheapest labels cost it nothing."""
     at, table_at, listing = 0, graph.table_at[f], graph.listing[f]
     for a in range(graph.scope_first[f], graph.scope_first[f + 1]):
         v, m = graph.scope[a], graph.message_at[a]
@@ -200,10 +180,7 @@ def quick_bound(graph: Graph, dual: Dual) -> float:
     """Returns the bound after a sweep, but for rounding: each factor's own part is then zero (more, if labels left)."""
     total = 0.0
     for v in range(graph.order.size):
-        least = np.inf
-        for at in range(graph.first[v], graph.first[v + 1]):
-            least = min(least, dual.belief[at])
-        total += least
+        total += least_of(dual.belief, graph.first[v], graph.first[v + 1])
     for r in range(graph.row_low.size):
         total += row_part(graph, r, dual.multiplier[r])
     return total
@@ -212,8 +189,22 @@ def quick_bound(graph: Graph, dual: Dual) -> float:
 @kernel
 def safe_bound(graph: Graph, cost: FloatArray, table: FloatArray, dual: Dual) -> float:
     """Returns a bound that holds in spite of rounding."""
-    bound, _ = sum_anew(graph, cost, table, dual, False)
-    return bound
+    return sum_anew(graph, cost, table, dual, False)[0]
+
+
+@inlined_kernel
+def belief_anew(graph: Graph, cost: FloatArray, dual: Dual, v: int, at: int) -> tuple[float, float]:
+    """Returns what label `at` of variable `v` costs with all messages and multipliers, and the sum of magnitudes."""
+    value, size = cost[at], abs(cost[at])
+    for x in range(graph.touch_first[v], graph.touch_first[v + 1]):
+        message = dual.message[graph.message_at[graph.touch[x]] + at - graph.first[v]]
+        value += message
+        size += abs(message)
+    for c in range(graph.cell_first[at], graph.cell_first[at + 1]):
+        part = dual.multiplier[graph.cell_row[c]] * graph.cell_weight[c]
+        value += part
+        size += abs(part)
+    return value, size
 
 
 @kernel
@@ -231,15 +222,7 @@ def sum_anew(graph: Graph, cost: FloatArray, table: FloatArray, dual: Dual, rene
         for at in range(graph.first[v], graph.first[v + 1]):
             if dual.belief[at] == np.inf:
                 continue
-            value, magnitude = cost[at], abs(cost[at])
-            for x in range(graph.touch_first[v], graph.touch_first[v + 1]):
-                message = dual.message[graph.message_at[graph.touch[x]] + at - graph.first[v]]
-                value += message
-                magnitude += abs(message)
-            for c in range(graph.cell_first[at], graph.cell_first[at + 1]):
-                part = dual.multiplier[graph.cell_row[c]] * graph.cell_weight[c]
-                value += part
-                magnitude += abs(part)
+            value, magnitude = belief_anew(graph, cost, dual, v, at)
             if renew:
                 dual.belief[at] = value
             least, largest = min(least, value), max(largest, magnitude)
@@ -304,10 +287,7 @@ def factor_minimum(graph: Graph, table: FloatArray, f: int, dual: Dual) -> tuple
 
 @inlined_kernel
 def pair_marginals(graph: Graph, table: FloatArray, f: int, belief: FloatArray, marginal: FloatArray) -> None:
-    """Lowers the min-marginals of both variables to what the tuples of factor `f`, a pair, cost with all beliefs.
-
-    Most factors are over two variables: they need no loops over slots. The same numbers are added in the same order.
-    """
+    """Lowers the min-marginals of both variables to what the tuples of factor `f`, a pair, cost with beliefs."""
     a, listing, table_at = graph.scope_first[f], graph.listing[f], graph.table_at[f]
     one, other = graph.first[graph.scope[a]], graph.first[graph.scope[a + 1]]
     after, at = graph.message_at[a + 1] - graph.message_at[a], graph.list_label_at[listing]

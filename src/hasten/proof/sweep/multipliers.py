@@ -1,10 +1,9 @@
 """The multipliers of rows: one step of coordinate ascent on the dual (`hasten.proof.sweep.dual`).
 
 The bound is concave and piecewise linear in a row's multiplier. A row that counts (all its weights are 1) has its
-breakpoints where a variable would change sides: its labels in the row cost as much as its others. Between two of
-them the bound is flat at its highest; the middle leaves the other rows most freedom, and ascent that always takes an
-end gets stuck. A row in which each variable has one weight has its breakpoints there, too; it walks from one to the
-next, if it must. All other rows climb.
+breakpoints where a variable would change sides; between two of them the bound is flat at its highest, and the middle
+leaves the other rows most freedom. A row in which each variable has one weight walks from one breakpoint to the next,
+if it must. All other rows climb.
 """
 
 from __future__ import annotations
@@ -50,6 +49,15 @@ def update_row(graph: Graph, r: int, belief: FloatArray, multiplier: FloatArray,
             before = belief[at]
             belief[at] = before + change * graph.row_weight[c]
             note_change(graph, v, at, before, belief, scratch)
+
+
+@inlined_kernel
+def least_of(values: FloatArray, begin: int, end: int) -> float:
+    """Returns the least of some values."""
+    least = np.inf
+    for at in range(begin, end):
+        least = min(least, values[at])
+    return least
 
 
 @inlined_kernel
@@ -170,10 +178,7 @@ def best_price(low: float, high: float, n_cheaper: int, n_all: int, smallest: Fl
 
 @kernel
 def walk(graph: Graph, r: int, belief: FloatArray, multiplier: FloatArray, turns: FloatArray) -> tuple[bool, float]:
-    """Returns whether the breakpoints of row `r` are known, and by how much its multiplier best changes.
-
-    `turns` is scratch space: the multiplier at which each variable changes sides, and its weight.
-    """
+    """Returns whether the breakpoints of row `r` are known, and by how much its multiplier best changes."""
     u, n = multiplier[r], 0
     up, down = 0.0, 0.0  # what variables add where the multiplier is a little more than it is, or less
     c, c1 = graph.row_first[r], graph.row_first[r + 1]

@@ -13,13 +13,13 @@ from typing import NamedTuple
 import numpy as np
 
 from hasten.jit import kernel
-from hasten.kernels.layout import Graph, Instance
+from hasten.kernels.layout import Graph, Instance, stopped
 from hasten.kernels.rows import breaks_row, narrow, rows_hold, start_ranges
 from hasten.kernels.score import total_cost
-from hasten.kernels.stopping import stopped
 from hasten.kernels.tolerance import FINE, allowance, is_closed
 from hasten.proof.outcome import INFEASIBLE, OPEN, PROVED, copy_labels
 from hasten.proof.sweep.dual import Dual, quick_bound, safe_bound, sweep
+from hasten.proof.sweep.multipliers import least_of, two_least
 from hasten.support.arrays import FloatArray, IntArray
 
 FEW_OPEN = 8  # labels that are searched faster than they are ruled out
@@ -29,9 +29,19 @@ class Known(NamedTuple):
     """Knowledge of a problem before it is searched, but for the cost of the best labelling."""
 
     best: IntArray  # (V,) the best labelling so far: a better one replaces it
-    size: float  # of the terms (`hasten.proof.terms`)
+    size: float  # of the terms (`hasten.proof.outcome`)
     rounding: float  # how far it can put a sum of them off
     gap: float  # that is empty below a cost (`integral_gap`); 0: none is
+
+
+@kernel
+def take_better(instance: Instance, labels: IntArray, best_cost: float, known: Known) -> float:
+    """Keeps a labelling if it is valid and better than the best so far; returns the cost of the better one."""
+    value = total_cost(instance.graph, instance.cost, instance.table, labels)
+    if value < best_cost and rows_hold(instance.graph, labels):
+        copy_labels(labels, known.best)
+        return float(value)
+    return best_cost
 
 
 @kernel
@@ -81,18 +91,12 @@ def cheapest_label(graph: Graph, table: FloatArray, dual: Dual, labels: IntArray
 
 @kernel
 def cheapest_fit(graph: Graph, dual: Dual, labels: IntArray) -> bool:
-    """Labels each variable at its least belief; whether that keeps all rows, where these outnumber the tables.
-
-    Then no decoding does better, but for what few tables say. Elsewhere it is not tried: nothing is labelled.
-    """
+    """Labels each variable at its least belief; whether that keeps all rows, where these outnumber the tables."""
     if graph.row_low.size <= graph.table_at.size:
         return False
     for v in range(graph.order.size):
-        least, chosen = np.inf, graph.first[v]
-        for at in range(graph.first[v], graph.first[v + 1]):
-            if dual.belief[at] < least:
-                least, chosen = dual.belief[at], at
-        labels[v] = chosen - graph.first[v]
+        _, _, chosen = two_least(dual.belief, graph.first[v], graph.first[v + 1])
+        labels[v] = max(chosen - graph.first[v], 0)
     return bool(rows_hold(graph, labels))
 
 
@@ -110,23 +114,10 @@ def found_by(instance: Instance, dual: Dual, labels: IntArray) -> float:
 
 
 @kernel
-def n_open(graph: Graph, dual: Dual, room: float) -> int:
-    """Returns how many labels cost less than `room` more than their variable's cheapest, that one not counted."""
-    n = -graph.order.size
-    for v in range(graph.order.size):
-        least = np.inf
-        for at in range(graph.first[v], graph.first[v + 1]):
-            least = min(least, dual.belief[at])
-        for at in range(graph.first[v], graph.first[v + 1]):
-            n += dual.belief[at] - least < room
-    return n
-
-
-@kernel
 def prove(
     instance: Instance, max_sweeps: int, dual: Dual, best_cost: float, known: Known, trial: IntArray, few: int
 ) -> tuple[int, float, float, int]:
-    """Sweeps until the best labelling is proved, or cannot be in time, or only a `few` labels are open (`n_open`).
+    """Sweeps until the best labelling is proved, or cannot be in time, or only a `few` labels are open.
 
     The best labelling so far costs `best_cost` (inf: there is none); a better one that is decoded replaces it. A `few`
     of -1 is no reason to stop. Returns the outcome, the cost of the best labelling, the bound (-inf where it was not
@@ -149,8 +140,14 @@ def prove(
             bound = max(bound, safe_bound(graph, cost, table, dual))
             if is_closed(best_cost, bound, size, gap):
                 return PROVED, best_cost, bound, n_sweeps
-        if few >= 0 and best_cost < np.inf and n_open(graph, dual, best_cost - gap - quick) <= few:
-            break
+        if few >= 0 and best_cost < np.inf:
+            room, n_open = best_cost - gap - quick, -graph.order.size  # the cheapest labels do not count
+            for v in range(graph.order.size):
+                least = least_of(dual.belief, graph.first[v], graph.first[v + 1])
+                for at in range(graph.first[v], graph.first[v + 1]):
+                    n_open += dual.belief[at] - least < room
+            if n_open <= few:
+                break
         if n_sweeps > 4 and (quick - before) * (max_sweeps - n_sweeps) < best_cost - quick and best_cost < np.inf:
             break
         if n_sweeps > 8 and quick - before < FINE * allowance(quick, size):

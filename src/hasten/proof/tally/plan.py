@@ -8,21 +8,53 @@ fewer counts, the rule counts what is missing from the most instead. A *state* h
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
+from hasten.jit import Record, viewer
+from hasten.jit.simd import WIDTH
 from hasten.kernels.layout import Graph
 from hasten.model.compiled import Compiled
 from hasten.proof.plan import RecordPlan
-from hasten.proof.tally.kernels import BLOCK, Tally
 from hasten.support.arrays import FloatArray, IntArray, ints, offsets, sizes_of
 
 MOST_STATES = 256
 MOST_SUMS = 2**22  # for one problem: a few milliseconds
 MOST_NUMBERS = 2**21  # in all tables
 SPEED = 2e-9  # seconds that a sum takes at most
+
+
+class Tally(Record):
+    """How to count on the way through a tree of V variables.
+
+    All trees hang below one more variable, number V, with a single label.
+    """
+
+    order: IntArray  # (V,) each before the one above it
+    above: IntArray  # (V,) of each variable
+    pair_at: IntArray  # (V,) where the table over it and the one above starts; -1: there is none
+    pair_out: IntArray  # (V,) how far apart the labels above are in it
+    pair_in: IntArray  # (V,) and its own
+    own_first: IntArray  # (V + 1,) the tables over it alone start at own[own_first[v]:own_first[v + 1]]
+    own: IntArray
+    n_labels: IntArray  # (V + 1,)
+    counts: IntArray  # (labels,) the state that a label adds
+    # states; each table of them has `row` for each label
+    row: IntArray  # (1,) how many numbers: that of states, rounded up to full lanes
+    plus: IntArray  # (states * states,) two states together; -1: a rule is broken
+    holds: IntArray  # (states,) whether all rules do
+    start_at: IntArray  # (V + 1,) the table of a variable before anything is merged into it
+    total_at: IntArray  # (V + 1,) and after all is
+    message_at: IntArray  # (V,) its message
+    before_at: IntArray  # (V,) the table of the one above before it is merged
+    after_at: IntArray  # (V,) and after that
+    reach: IntArray  # (V,) how many states, from the first, it can come to
+    reach_before: IntArray  # (V,) and the one above before it is merged
+    size: IntArray  # (1,) how many numbers all tables have
+
+
+tally_at = viewer(Tally)
 
 
 def plan_tally(compiled: Compiled) -> RecordPlan | None:
@@ -49,8 +81,7 @@ class Counter(NamedTuple):
     saturates: bool  # whether more than the last count is as good as that; else it breaks the rule
 
 
-@dataclass(frozen=True)
-class _Links:
+class _Links(NamedTuple):
     """A forest, hung up: who is above whom, and by which table."""
 
     order: IntArray
@@ -95,34 +126,42 @@ def _tally(graph: Graph, counters: list[Counter]) -> RecordPlan | None:
     links, n_labels = _hang(graph), np.append(sizes_of(graph.first), 1)
     n_counts = [counter.n for counter in counters]
     n_states = math.prod(n_counts)
-    row = -(-n_states // BLOCK) * BLOCK
+    row = -(-n_states // WIDTH) * WIDTH  # states come in blocks of so many
     states = np.array(np.unravel_index(np.arange(n_states), n_counts))  # (rules, states)
     weights = np.array([counter.weight for counter in counters])
     counts, reach = _added(counters, weights), _Reach(counters, weights, graph)
     top = len(links.order)
-    places = _Places(n_labels * row)
-    start_at = [places.next(v) for v in range(top + 1)]
+    ends = list[int]()  # of tables of states, one after the other
+
+    def place(v: int) -> int:
+        """Returns where the next table starts, that of a variable."""
+        ends.append((ends[-1] if ends else 0) + int(n_labels[v]) * row)
+        return ends[-1] - int(n_labels[v]) * row
+
+    start_at = [place(v) for v in range(top + 1)]
     total_at = list(start_at)
     message_at, before_at, after_at = [0] * top, [0] * top, [0] * top
     reached, reached_before, sums = [0] * top, [0] * top, 0
     for v in links.order.tolist():
         above = int(links.above[v])
-        message_at[v], before_at[v], after_at[v] = places.next(above), total_at[above], places.next(above)
+        message_at[v], before_at[v], after_at[v] = place(above), total_at[above], place(above)
         total_at[above] = after_at[v]
         reached[v], reached_before[v] = reach.of(v), reach.of(above)
         sums += int(n_labels[above]) * (int(n_labels[v]) * reached[v] + reached[v] * reached_before[v])
         reach.merge(v, above)
-    if sums > MOST_SUMS or places.size > MOST_NUMBERS:
+    if sums > MOST_SUMS or ends[-1] > MOST_NUMBERS:
         return None
-    own_first, own = _own_tables(graph)
+    own: list[list[int]] = [[] for _ in links.order]  # where the tables over one variable start, variable by variable
+    for f in np.flatnonzero((graph.table_at >= 0) & (sizes_of(graph.scope_first) == 1)).tolist():
+        own[int(graph.scope[graph.scope_first[f]])].append(int(graph.table_at[f]))
     tally = Tally.pack(
         order=links.order,
         above=links.above,
         pair_at=links.pair_at,
         pair_out=links.pair_out,
         pair_in=links.pair_in,
-        own_first=own_first,
-        own=own,
+        own_first=offsets([len(each) for each in own]),
+        own=ints(at for each in own for at in each),
         n_labels=n_labels,
         counts=counts,
         row=[row],
@@ -135,7 +174,7 @@ def _tally(graph: Graph, counters: list[Counter]) -> RecordPlan | None:
         after_at=after_at,
         reach=reached,
         reach_before=reached_before,
-        size=[places.size],
+        size=[ends[-1]],
     )
     return RecordPlan(tally, SPEED * sums)
 
@@ -148,20 +187,6 @@ def _added(counters: list[Counter], counts: IntArray) -> IntArray:
     states = np.ravel_multi_index(tuple(np.minimum(counts, last)), [counter.n for counter in counters])
     found: IntArray = np.where(broken, -1, states)
     return found
-
-
-class _Places:
-    """Where tables of states lie, one after the other."""
-
-    def __init__(self, sizes: IntArray) -> None:
-        self.sizes: list[int] = sizes.tolist()
-        self.size = 0
-
-    def next(self, v: int) -> int:
-        """Returns where the next one starts, that of a variable."""
-        at = self.size
-        self.size += self.sizes[v]
-        return at
 
 
 class _Reach:
@@ -208,12 +233,3 @@ def _hang(graph: Graph) -> _Links:
                     waiting.append(u)
     pair_at, pair_out, pair_in = np.array(pairs, dtype=np.int64).reshape(-1, 3).T
     return _Links(ints(reversed(found)), ints(above), pair_at, pair_out, pair_in)
-
-
-def _own_tables(graph: Graph) -> tuple[IntArray, IntArray]:
-    """Returns where the tables over one variable start, variable by variable."""
-    mine: list[list[int]] = [[] for _ in range(len(graph.order))]
-    for f, at in enumerate(graph.table_at.tolist()):
-        if at >= 0 and graph.scope_first[f + 1] - graph.scope_first[f] == 1:
-            mine[int(graph.scope[graph.scope_first[f]])].append(at)
-    return offsets([len(each) for each in mine]), ints(at for each in mine for at in each)

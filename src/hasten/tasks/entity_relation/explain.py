@@ -21,8 +21,8 @@ from hasten.tasks.entity_relation.data.formats.jsonl import from_json
 from hasten.tasks.entity_relation.labelling import in_words
 from hasten.tasks.entity_relation.tagger import Tagger
 from hasten.tasks.entity_relation.task import ordered_pairs
-from hasten.trace.events import ProofStep, SearchStep, Trace
-from hasten.trace.pictures import on_a_page, paragraphs
+from hasten.trace.drawing import on_a_page, paragraphs
+from hasten.trace.events import Trace
 
 HOW = 'Write the entities in brackets: "[Colin] went home to [Ordon Village]."'
 MOST_ENTITIES = 12  # more, and the pictures are not readable
@@ -43,8 +43,8 @@ class Explanation:
     sentence: Sentence
     types: tuple[str, ...]  # the answer
     relations: tuple[tuple[int, int, str], ...]
-    searches: tuple[Trace[SearchStep], ...]
-    proof: Trace[ProofStep]
+    searches: tuple[Trace, ...]
+    proof: Trace
 
     def __str__(self) -> str:
         told = [str(trace) for trace in (*self.searches, self.proof)]

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from itertools import product
 
 from hasten.errors import ProgramError
-from hasten.programs.diagrams import Clause
 
+Clause = frozenset[int]  # signed numbers of names, from 1
 MAX_CLAUSES = 4096  # of one formula
 MAX_DEPTH = 50
 _TOKEN = re.compile(r"\s*(<->|->|[()]|'[^']*'|\"[^\"]*\"|[~!&|]|[^\s()~!&|<>'\"-]+(?:-(?!>)[^\s()~!&|<>'\"-]+)*)")
@@ -50,7 +50,6 @@ class _Reader:
         return False
 
     def equivalence(self, depth: int) -> tuple[Clauses, Clauses]:
-        """Reads `a <-> b`."""
         left = self._implication(depth)
         while self._take("<->"):
             right = self._implication(depth)
@@ -89,7 +88,9 @@ class _Reader:
         token = self.tokens.pop(0)
         name = token[1:-1] if token[0] in "'\"" else token
         if name not in self.number:
-            raise ProgramError(f"There is no label {name!r}, which {self.formula!r} names. Is it spelt as in `labels`?")
+            raise ProgramError(
+                f"There is no label {name!r}, which {self.formula!r} names. There are {', '.join(self.number)}."
+            )
         return [frozenset([self.number[name]])], [frozenset([-self.number[name]])]
 
     def _deeper(self, depth: int) -> int:
