@@ -18,9 +18,8 @@ from typing import NamedTuple
 import numpy as np
 
 from hasten.jit import Record, driver, keep, kernel, part, split, viewer
-from hasten.kernels.layout import Arrays, BatchArrays, Graph, Instance, graph_of, instance_of
+from hasten.kernels.layout import Arrays, BatchArrays, Graph, Instance, graph_of, instance_of, stopped
 from hasten.kernels.score import entry, total_cost
-from hasten.kernels.stopping import stopped
 from hasten.model.compiled import Compiled
 from hasten.proof import outcome as status
 from hasten.proof.outcome import OVERFLOW, Proofs, State, cheapest, rounding, take_bound, take_labels
