@@ -1,8 +1,8 @@
 """Many types: a corpus of 150 types and 7 relations, of which few pairs of types are related.
 
 Maintenance reports and biomedical text have such label sets: the table of a relation and its types has 157,500 entries
-and forbids nearly all of them. Measured are the rows of `hasten reproduce` on it: certified answers beside greedy search,
-inference alone and end to end, and the largest memory of the process.
+and forbids nearly all of them. Measured are the rows of `hasten reproduce` on it: certified answers beside greedy
+search, inference alone and end to end, and the largest memory of the process.
 
     python benchmarks/many_types.py [--types 150] [--relations 7] [--spans 6] [--sentences 1600] [--time-limit 5]
 """

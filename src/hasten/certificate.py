@@ -209,9 +209,9 @@ class State:
         return states
 
 
-def check(lines: Iterable[str]) -> tuple[int, Any, Any]:
+def check(lines: Iterable[str], begun: State | None = None) -> tuple[int, Any, Any]:
     """Returns the lower limit that a certificate shows, in units of 1 / UNIT, and both that it claims, as written."""
-    states, lowest, claimed = [State()], INFINITE, []  # parts that are still to be proved, the next one last
+    states, lowest, claimed = [begun or State()], INFINITE, []  # parts that are still to be proved, the next one last
     for n, line in enumerate(lines, 1):
         try:
             need(states and len(line) <= LONGEST_LINE, "the proof is over, or the line too long")

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hasten.certificates.writing import Draft, stated
 from hasten.jit import tiers
 from hasten.jit.cache import remove_old_files
 from hasten.jit.tiers import DRIVERS
@@ -86,7 +87,7 @@ def compile_kernels(tell: Tell = tell_nobody) -> None:
         "cut": _cut,
         "improvement": lambda: _improve(problem),
         "best labellings": lambda: Certifier().best(problem, 2),
-        "certificates": lambda: outline(problem, -np.inf, np.inf, max_join=0),
+        "certificates": lambda: outline(Draft(stated(problem), None, 0, np.inf), problem, -np.inf, np.inf, max_join=0),
         "reduced search": lambda: ReducedSearch(2, look_ahead=True)(problem),
         "enumeration": lambda: make_solver("brute").solve(problem),
         "checks": lambda: [each.check([0] * each.n_variables) for each in (problem, _counted())],

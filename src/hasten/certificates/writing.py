@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,12 +19,60 @@ from hasten.model.problem import Problem
 from hasten.model.solution import Solution
 from hasten.support.arrays import FloatArray
 from hasten.support.checks import check_type
+from hasten.support.clock import now
 from hasten.support.files import write_whole
 from hasten.support.words import count
 
 UNPROVED = -(1 << 1099)  # a lower limit that holds of everything
 Step = tuple[Any, ...]
-Outline = Callable[[Problem, float, float], Iterable[Step]]
+Outline = Callable[["Draft", Problem, float, float], Iterable[Step]]
+
+
+class Draft:
+    """A certificate in the making: its lines so far, and the state in which the checker is after them.
+
+    `variables` and `rows` are those of a problem that is to be proved, as the lines count them.
+    """
+
+    def __init__(self, statement: Iterable[Step], labels: list[int] | None, unit: int, deadline: float) -> None:
+        self.state, self.lines, self.deadline = checker.State(), list[str](), deadline
+        for name, *given in statement:
+            self.step(name, *given)
+        self.variables, self.rows = [*range(len(self.state.sizes))], [*range(len(self.state.rows))]
+        self.upper, self.place = math.inf, len(self.lines)
+        if labels is not None:
+            each = ((entries, tuple(labels[v] for v in scope)) for scope, entries, _ in self.state.functions.values())
+            self.upper = 0.0 - _below(-sum(entries.get(chosen, checker.INFINITE) for entries, chosen in each))
+        self.claim = "inf" if labels is None else self.upper, labels, unit
+        self.step("claim", UNPROVED, *self.claim)
+
+    def step(self, name: str, *given: Any) -> None:
+        """Takes a step."""
+        getattr(self.state, name)(*given)
+        self.lines.append(_line(name, *given))
+
+    def left(self) -> float:
+        """Returns how many seconds are left."""
+        return self.deadline - now()
+
+    def finished(self, steps: Iterable[Step]) -> Certificate:
+        """Takes the last steps, as many as there is time for, and claims what all of them show."""
+
+        def write() -> Iterator[str]:
+            n_open = 1  # parts that are to be proved
+            for name, *given in steps:
+                if self.left() < 0.0:
+                    break
+                self.lines.append(_line(name, *given))
+                yield self.lines[-1]
+                n_open += len(given[1]) - 1 if name == "split" else -1 if name == "sum" else 0
+            for _ in range(n_open):  # what is shown so far holds
+                self.lines.append(_line("sum"))
+                yield self.lines[-1]
+
+        lower = _below(checker.check(write(), self.state)[0])
+        self.lines[self.place] = _line("claim", "inf" if lower == math.inf else lower, *self.claim)
+        return Certificate(lower, self.upper, tuple(self.lines))
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,34 +87,23 @@ class Certificate:
     lines: tuple[str, ...] = field(repr=False)
 
     @classmethod
-    def of(cls, proof: Solution, outline: Outline, answer: Solution | None = None) -> Certificate:
+    def of(
+        cls, proof: Solution, outline: Outline, answer: Solution | None = None, deadline: float = math.inf
+    ) -> Certificate:
         """Writes down why an answer is proved; of one that is not, what every labelling costs at least.
 
-        `outline` returns the steps: given the problem, what they have to show and, if that is too much, to aim at. The
-        upper limit is what another answer costs, if one is given.
+        `outline` takes steps and returns the last: given the problem, what they have to show and, if that is too much,
+        to aim at. The upper limit is what another answer costs, if one is given.
         """
         problem, unit = proof.problem, unit_of(np.concatenate([proof.problem.cost, proof.problem.table]))
-        target = goal(problem, math.inf if proof.values is None else proof.cost, unit)
-        steps = outline(problem, target if proof.proved else -math.inf, target)
         given = proof if answer is None else answer
         check_type(given, Solution, "The answer that is certified")
         if given.problem.structure is not problem.structure:
             raise ProblemError("The answer is one to a problem of another structure. Give an answer to this problem.")
+        target = goal(problem, math.inf if proof.values is None else proof.cost, unit)
         labels = None if given.values is None or not given.valid else given.values.tolist()
-        return cls.written(list(stated(problem)), labels, unit, steps)
-
-    @classmethod
-    def written(
-        cls, statement: Sequence[Step], labels: list[int] | None, unit: int, steps: Iterable[Step]
-    ) -> Certificate:
-        """Writes down a statement, an answer to it, and steps that prove; claims what these show."""
-        lines, at = [_line(step) for step in statement], len(statement)
-        upper = math.inf if labels is None else 0.0 - _below(-_cost(statement, labels))
-        claim = "inf" if labels is None else upper, labels, unit
-        lines += map(_line, [("claim", UNPROVED, *claim), *steps])
-        lower = _below(checker.check(lines)[0])
-        lines[at] = _line(("claim", "inf" if lower == math.inf else lower, *claim))
-        return cls(lower, upper, tuple(lines))
+        draft = Draft(stated(problem), labels, unit, deadline)
+        return draft.finished(outline(draft, problem, target if proof.proved else -math.inf, target))
 
     def save(self, path: str | Path, format: str = "hasten") -> None:
         """Writes the file that `python -m hasten.certificate` checks or, in the format "vipr", scipopt's `viprchk`.
@@ -113,24 +150,7 @@ def stated(problem: Problem) -> Iterator[Step]:
         yield "row", terms, *(limit if math.isfinite(limit) else None for limit in limits)
 
 
-def _cost(statement: Sequence[Step], labels: list[int]) -> int:
-    """Returns what a labelling costs, as the checker counts."""
-    total, sizes = 0, list[int]()
-    for name, *given in statement:
-        costs, at = given, 0
-        if name == "variable":
-            at = labels[len(sizes)]
-            sizes.append(len(given))
-        elif name == "table":
-            costs = given[1]
-            for v in given[0]:
-                at = at * sizes[v] + labels[v]
-        if name != "row":
-            total += checker.INFINITE if costs[at] == "inf" else checker.exact(costs[at])
-    return total
-
-
-def _line(step: Step) -> str:
+def _line(*step: Any) -> str:
     return json.dumps(step, separators=(",", ":"))
 
 

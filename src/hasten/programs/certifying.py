@@ -3,9 +3,8 @@
 1. Columns are stated as variables, whose labels are their values, with all rows, products and tables.
 2. Columns of which one is chosen become one variable: it is counted what they add to their rows (`count`), and the
    columns themselves are eliminated.
-3. Labels that a row rules out are split off.
-4. Rows over few variables become tables: of the choices with which they hold.
-5. What is left is a problem. The steps of its proof are written with the numbers of the file.
+3. Rows over few variables become tables: of the choices with which they hold.
+4. What is left is a problem. The steps of its proof are written with the numbers of the file.
 """
 
 from __future__ import annotations
@@ -20,19 +19,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hasten import certificate as checker
-from hasten.certificates.writing import UNPROVED, Certificate, Step, goal, numbers, unit_of
-from hasten.errors import ProblemError, ProgramError
+from hasten.certificates.writing import Certificate, Draft, Step, goal, numbers, unit_of
+from hasten.errors import ProgramError
 from hasten.kernels.cells import row_limits
 from hasten.kernels.tolerance import EXACT
 from hasten.model.problem import Problem
+from hasten.model.schema import Schema
 from hasten.programs.answer import Answer
-from hasten.programs.kinds import Kinds, build_structure
 from hasten.programs.recognise import MAX_VALUES
-from hasten.programs.state import Cells, Group, Parts, Recognised, Space
+from hasten.programs.state import Group
 from hasten.programs.statement import Statement
 from hasten.programs.tables import MAX_ARITY, MAX_ENTRIES, MAX_PAIR
 from hasten.proof.outline import outline
-from hasten.support.arrays import FloatArray, IntArray, ints, offsets
+from hasten.support.arrays import FloatArray
 from hasten.support.forms import short
 
 if TYPE_CHECKING:
@@ -41,19 +40,19 @@ if TYPE_CHECKING:
 LARGEST = checker.MOST_ENTRIES // 2  # numbers that counting a group may take
 
 
-def values_to_certify(program: Program, answer: Answer | None, **asked: Any) -> FloatArray | None:
-    """Returns the values of an answer of a program; without one, it is `asked`."""
+def answer_to_certify(program: Program, answer: Answer | None, **asked: Any) -> Answer:
+    """Returns an answer of a program, checked; without one, it is `asked`."""
     if answer is not None and (not isinstance(answer, Answer) or answer.program.columns != program.columns):
         raise ProgramError(f"The answer must be one that this program's solve gave, got {short(answer)}.")
     if answer is None or (answer.values_found is None and math.isfinite(program.statement.cutoff)):
         plain = copy(program)  # a limit that a file sets to its objective is none of its rows
         plain.statement = replace(program.statement, cutoff=math.inf)
         answer = plain.solve(**asked)
-    return answer.values_found
+    return answer
 
 
-def certify(program: Statement, groups: Iterable[Group], c: FloatArray, x: FloatArray | None) -> Certificate:
-    """Writes down what nothing costs less than, and what some values cost; costs are minus a maximised objective."""
+def certify(program: Statement, groups: Iterable[Group], c: FloatArray, answer: Answer, deadline: float) -> Certificate:
+    """Writes down what nothing costs less than, and what an answer costs; costs are minus a maximised objective."""
     for which, what in (
         (~program.whole, "is continuous"),
         (~np.isfinite(program.low) | ~np.isfinite(program.high), "has no bounds"),
@@ -65,23 +64,21 @@ def certify(program: Statement, groups: Iterable[Group], c: FloatArray, x: Float
                 "whole variables, whose bounds the program states."
             )
     statement = list(stated(program, c))
+    x = answer.values_found
     labels = None if x is None else [*np.rint(x - program.low).astype(np.int64).tolist(), 0]
-    costs = [
-        entry for name, *given in statement if name != "row" for entry in (given if name == "variable" else given[1])
-    ]
-    unit = unit_of(np.array([math.inf if cost == "inf" else cost for cost in costs]))
-    derived = Derived(program, statement, labels)
-    derived.group(groups, {j for i in (program.products.left, program.products.right) for j in i.tolist()})
-    if derived.propagate():
-        derived.tabulate()
-        derived.tidy()
-        proof = derived.proof(unit)
-    else:
-        proof = [("sum",)]
+    every = [given if name == "variable" else given[1] for name, *given in statement if name != "row"]
+    unit = unit_of(np.array([math.inf if cost == "inf" else cost for costs in every for cost in costs]))
     try:
-        return Certificate.written(statement, labels, unit, [*derived.steps, *proof])
-    except checker.RefusedError:  # by less than floating point can tell: the bound that holds is still one
-        return Certificate.written(statement, labels, unit, [*derived.steps, ("sum",)])
+        draft = Draft(statement, labels, unit, deadline)
+    except checker.RefusedError as error:
+        raise ProgramError(f"The answer is none to this program: {error}.") from None
+    _group(draft, groups, {*program.products.left.tolist(), *program.products.right.tolist()})
+    _tabulate(draft)
+    if not all(entries for _, entries, _ in draft.state.functions.values()):
+        return draft.finished([("sum",)])
+    problem = _left(draft)
+    enough = goal(problem, draft.upper if labels is not None or answer.optimal else -math.inf, unit)
+    return draft.finished(outline(draft, problem, enough, math.inf if enough == -math.inf else enough))
 
 
 def stated(program: Statement, c: FloatArray) -> Iterator[Step]:
@@ -113,210 +110,78 @@ def stated(program: Statement, c: FloatArray) -> Iterator[Step]:
         yield "row", terms, *(float(limit[0]) if np.isfinite(limit[0]) else None for limit in limits)
 
 
-class Derived:
-    """The variables, tables and rows derived from a program, as the checker keeps them, and the steps."""
-
-    def __init__(self, program: Statement, statement: Sequence[Step], labels: list[int] | None) -> None:
-        self.program = program
-        self.state, self.steps = checker.State(), list[Step]()
-        self.labels = None if labels is None else [*labels]  # of the answer
-        for name, *given in statement:
-            getattr(self.state, name)(*given)
-        try:
-            self.state.claim(UNPROVED, "inf" if labels is None else -UNPROVED, labels)
-        except checker.RefusedError as error:
-            raise ProgramError(f"The answer is none to this program: {error}.") from None
-        self.open = dict.fromkeys(range(len(self.state.rows)))  # rows that still say something
-
-    def step(self, name: str, *given: Any) -> None:
-        """Takes a step."""
-        getattr(self.state, name)(*given)
-        self.steps.append((name, *given))
-
-    def left(self, v: int) -> list[int]:
-        """Returns the labels of a variable that are left."""
-        return [*self.state.weights(v, {})]
-
-    def count(self, rows: list[int], variables: list[int]) -> int:
-        """Counts what variables add to rows, and returns the variable that stands for it."""
-        self.step("count", rows, variables)
-        new = len(self.state.sizes) - 1
-        if self.labels is not None:
-            chosen = tuple(self.labels[v] for v in variables)
-            entries = self.state.functions[self.state.n_tables - 1][1] if variables else {(0,): 0}
-            self.labels.append(next(i for *each, i in entries if tuple(each) == chosen))
-        return new
-
-    def _rows_of(self) -> dict[int, list[int]]:
-        """Returns the rows of each variable."""
-        found = defaultdict[int, list[int]](list)
-        for r, (terms, _, _) in enumerate(self.state.rows):
-            for v in terms:
-                found[v].append(r)
-        return found
-
-    def group(self, groups: Iterable[Group], apart: set[int]) -> None:
-        """Makes one variable of the columns of each group, unless they are part of products."""
-        rows_of = self._rows_of()
-        for columns in (group.columns.tolist() for group in groups):
-            rows = sorted({r for v in columns for r in rows_of[v]})
-            if apart.isdisjoint(columns) and len(columns) * (len(columns) + 2 * len(rows)) <= LARGEST:
-                try:
-                    self.count(rows, columns)
-                except checker.RefusedError:  # rounding allows several of them
-                    continue
-                for v in columns:
-                    self.step("eliminate", v)
-
-    def propagate(self) -> bool:
-        """Splits off labels that a row rules out, as long as there are any; tells whether rows can hold."""
-        waiting, rows_of = dict.fromkeys(self.open), self._rows_of()
-        while waiting:
-            r = next(iter(waiting))
-            del waiting[r]
-            terms, low, high = self.state.rows[r]
-            added = {v: self.state.weights(v, terms) for v in terms}
-            if not all(added.values()):
-                return False
-            least = sum(min(each.values()) for each in added.values())
-            most = sum(max(each.values()) for each in added.values())
-            if least > high or most < low:
-                self.step("count", [r], [])
-                return False
-            if least >= low and most <= high:
-                self.open.pop(r, None)
+def _group(draft: Draft, groups: Iterable[Group], apart: set[int]) -> None:
+    """Makes one variable of the columns of each group, unless they are part of products."""
+    rows_of = defaultdict[int, list[int]](list)
+    for r, (terms, _, _) in enumerate(draft.state.rows):
+        for v in terms:
+            rows_of[v].append(r)
+    for columns in (group.columns.tolist() for group in groups):
+        rows = sorted({r for v in columns for r in rows_of[v]})
+        if apart.isdisjoint(columns) and len(columns) * (len(columns) + 2 * len(rows)) <= LARGEST and draft.left() > 0:
+            try:
+                draft.step("count", rows, columns)
+            except checker.RefusedError:  # rounding allows several of them
                 continue
-            for v, each in added.items():
-                above = [i for i, x in each.items() if least - min(each.values()) + x > high]
-                below = [i for i, x in each.items() if i not in above and most - max(each.values()) + x < low]
-                if above or below:
-                    kept = [i for i in each if i not in above and i not in below]
-                    parts = [part for part in (above, below) if part]
-                    self.steps.append(("split", v, [*parts, *([kept] if kept else [])]))
-                    self.steps += [("count", [r], []), ("sum",)] * len(parts)
-                    if not kept:
-                        self.steps.pop()
-                        return False
-                    self.state = self.state.split(v, [*parts, kept])[-1]
-                    waiting |= dict.fromkeys(u for u in rows_of[v] if u in self.open)
-                    break
-        return True
+            for v in columns:
+                draft.step("eliminate", v)
 
-    def tabulate(self) -> None:
-        """Makes a table of the rows over each scope of few variables."""
-        by_scope = defaultdict[tuple[int, ...], list[int]](list)
-        for r in self.open:
-            scope = tuple(sorted(v for v in self.state.rows[r][0] if len(self.left(v)) > 1))
-            size = math.prod(len(self.left(v)) for v in scope)
-            if size <= (MAX_PAIR if len(scope) == 2 else MAX_ENTRIES) and len(scope) <= MAX_ARITY:
-                by_scope[scope].append(r)
-        for scope, rows in by_scope.items():
-            self.step("eliminate", self.count(rows, list(scope)))
-            for r in rows:
-                del self.open[r]
 
-    def tidy(self) -> None:
-        """Takes labels that are ruled out, and variables without a choice, out of tables: splits of one part."""
-        seen = [size if size > 1 else 0 for size in self.state.sizes]
-        while loose := [v for v in self._tabled() if self.left(v) and len(self.left(v)) != seen[v]]:
-            for v in loose:
-                self.steps.append(("split", v, [self.left(v)]))
-                (self.state,) = self.state.split(v, [self.left(v)])
-                seen[v] = len(self.left(v))
+def _tabulate(draft: Draft) -> None:
+    """Makes a table of the rows over each scope of few variables; rows that hold in any case say nothing."""
+    by_scope, draft.rows = defaultdict[tuple[int, ...], list[int]](list), []
+    for r, (terms, low, high) in enumerate(draft.state.rows):
+        added = {v: draft.state.weights(v, terms).values() for v in terms}
+        least, most = (sum(pick(each, default=0) for each in added.values()) for pick in (min, max))
+        if least < low or most > high:
+            by_scope[tuple(sorted(v for v, each in added.items() if len(each) > 1))].append(r)
+    for scope, rows in sorted(by_scope.items(), key=lambda each: len(each[0])):
+        size = math.prod(draft.state.sizes[v] for v in scope)
+        if size > (MAX_PAIR if len(scope) == 2 else MAX_ENTRIES) or len(scope) > MAX_ARITY or draft.left() < 0:
+            draft.rows += rows
+        else:
+            draft.step("count", rows, list(scope))
+            draft.step("eliminate", len(draft.state.sizes) - 1)
 
-    def _tabled(self) -> list[int]:
-        """Returns the variables of tables."""
-        return sorted({v for key, (scope, _, _) in self.state.functions.items() if key >= 0 for v in scope})
 
-    def proof(self, unit: int) -> list[Step]:
-        """Returns the steps that prove what is left, with the numbers of the file."""
-        functions = self.state.functions
-        chosen = [v for v in range(len(self.state.sizes)) if ~v in functions and len(functions[~v][1]) > 1]
-        if not chosen or not all(entries for _, entries, _ in functions.values()):
-            return [("sum",)]
-        tables = [key for key, (scope, _, _) in functions.items() if key >= 0 and scope]
-        problem, cost = self._problem(chosen, tables), math.inf
-        if self.labels is not None:
-            left = (functions[key] for key in [*(~v for v in chosen), *tables])
-            given = (each.get(tuple(self.labels[v] for v in scope), checker.INFINITE) for scope, each, _ in left)
-            cost = sum(given) / checker.UNIT
-        target = goal(problem, cost, unit)
-        try:
-            steps = outline(problem, target, target)
-        except ProblemError:  # too many steps: the bound of the first ones
-            steps = outline(problem, -math.inf, target)
-        return [self._translated(step, chosen, tables) for step in steps]
+def _left(draft: Draft) -> Problem:
+    """Returns what is left as a problem: the variables, with all their labels, tables, and open rows."""
+    functions, sizes, schema, kinds = draft.state.functions, draft.state.sizes, Schema(), dict[Any, Any]()
+    draft.variables = [v for v in range(len(sizes)) if ~v in functions]
+    at = {v: n for n, v in enumerate(draft.variables)}
 
-    def _problem(self, chosen: list[int], tables: list[int]) -> Problem:
-        """Returns what is left as a problem: the variables that have a choice, their tables and open rows."""
-        functions, at = self.state.functions, {v: n for n, v in enumerate(chosen)}
-        labels = {v: {i: n for n, i in enumerate(self.left(v))} for v in chosen}
-        found = Recognised(self.program, self.program.low)
-        first = offsets(ints([len(labels[v]) for v in chosen]))
-        found.space = Space(first, ints([-1] * int(first[-1])), np.zeros(int(first[-1])), np.zeros(0))
-        found.parts = Parts([(f"{len(labels[v])} labels", tuple(map(str, range(len(labels[v])))), "") for v in chosen])
-        for key in tables:
-            scope, entries, _ = functions[key]
-            costs = np.full([len(labels[v]) for v in scope], np.inf)
-            for each, x in entries.items():
-                place = tuple(labels[v].get(i, -1) for v, i in zip(scope, each, strict=True))
-                if min(place) >= 0:
-                    costs[place] = x / checker.UNIT
-            numbers = tuple(at[v] for v in scope)
-            found.parts.factors.append(
-                (numbers, (tuple(found.parts.variables[n] for n in numbers), costs.tobytes()), "table")
-            )
-        found.rules = self._rules(labels, first)
-        unary = np.array([functions[~v][1][i,] / checker.UNIT for v in chosen for i in labels[v]])
-        return build_structure(found, Kinds([found.parts])).problem(unary)
+    def values(scope: Sequence[int], entries: dict[Any, int]) -> FloatArray:
+        costs = np.full([sizes[v] for v in scope], np.inf)
+        for labels, x in entries.items():
+            costs[labels] = x / checker.UNIT
+        return costs
 
-    def _rules(self, labels: dict[int, dict[int, int]], first: IntArray) -> Cells:
-        """Returns the open rows over the labels that are left; what has no choice is moved into limits."""
-        at = {v: int(n) for v, n in zip(labels, first[:-1], strict=True)}
-        cells, limits = list[tuple[int, int, float]](), list[tuple[float, float, bool]]()
-        for n, r in enumerate(self.open):
-            terms, low, high = self.state.rows[r]
-            added = {v: self.state.weights(v, terms) for v in terms}
-            fixed = sum(x for v in terms if v not in labels for x in added[v].values())
-            own = [(at[v] + labels[v][i], x) for v in terms if v in labels for i, x in added[v].items() if x]
-            cells += [(n, label, x / checker.UNIT) for label, x in sorted(own)]
-            limits.append((_limit(low - fixed), _limit(high - fixed), is_whole([x / checker.UNIT for _, x in own])))
-        row, label, weight = np.array(cells, dtype=float).reshape(-1, 3).T
-        least, most, whole = np.array(limits, dtype=float).reshape(-1, 3).T
-        return Cells(ints(row), ints(label), weight, least, most, whole.astype(bool), ints([*self.open]))
-
-    def _translated(self, step: Step, chosen: list[int], tables: list[int]) -> Step:
-        """Returns a step about the problem that is left as one about the program."""
-        (name, *given), rows, new = step, [*self.open], len(self.state.sizes) - len(chosen)
-
-        def variable(v: int) -> int:
-            return chosen[v] if v < len(chosen) else new + v
-
-        def labels(v: int) -> list[int] | range:
-            return self.left(chosen[v]) if v < len(chosen) else range(checker.MOST_ENTRIES)
-
-        if name == "move":
-            table, v, message = given
-            sent = dict(zip(labels(v), message, strict=False))
-            size = self.state.sizes[chosen[v]] if v < len(chosen) else len(message)
-            full = [sent.get(i, 0.0) for i in range(size)]
-            key = tables[table] if table < len(tables) else self.state.n_tables + table - len(tables)
-            return name, key, variable(v), full
-        if name == "split":
-            v, parts = given
-            return name, variable(v), [[labels(v)[i] for i in part] for part in parts]
-        if name == "price":
-            return name, rows[given[0]], given[1]
-        if name == "count":
-            return name, [rows[r] for r in given[0]], [variable(v) for v in given[1]]
-        return (name, variable(given[0])) if name == "eliminate" else step
+    for n in {sizes[v] for v in draft.variables}:
+        kinds[n] = schema.variable(f"{n} labels", [*map(str, range(n))])
+    joined = list[tuple[Any, dict[str, int]]]()
+    for scope, entries, _ in (functions[key] for key in sorted(functions) if key >= 0 and functions[key][0]):
+        costs = values(scope, entries)
+        key, names = (costs.shape, costs.tobytes()), [f"v{n}" for n in range(len(scope))]
+        if key not in kinds:
+            own = {name: kinds[size] for name, size in zip(names, costs.shape, strict=True)}
+            kinds[key] = schema.factor(f"table {len(kinds)}", learned=False, **own).set_table(costs)
+        joined.append((kinds[key], {name: at[v] for name, v in zip(names, scope, strict=True)}))
+    shape = schema.structure()
+    for v in draft.variables:
+        shape.add(kinds[sizes[v]])
+    for kind, roles in joined:
+        shape.connect(kind, **roles)
+    draft.rows = [r for r in draft.rows if any(x for own in draft.state.rows[r][0].values() for x in own.values())]
+    for r in draft.rows:
+        terms, low, high = draft.state.rows[r]
+        cells = [(at[v], str(i), x / checker.UNIT) for v in sorted(terms) for i, x in sorted(terms[v].items()) if x]
+        bounded = [limit / checker.UNIT if abs(limit) < checker.INFINITE >> 1 else None for limit in (low, high)]
+        shape.rule(f"row {r}", cells, at_least=bounded[0], at_most=bounded[1])
+    unary = [values([v], functions[~v][1]) for v in draft.variables]
+    unary[0] += sum(least for scope, _, least in functions.values() if not scope) / checker.UNIT
+    return shape.problem(np.concatenate(unary))
 
 
 def is_whole(weights: Sequence[float]) -> bool:
     """Whether all sums of some weights are whole numbers, and exact."""
     return all(weight == round(weight) for weight in weights) and sum(map(abs, weights)) < EXACT
-
-
-def _limit(exact: int) -> float:
-    """Returns a limit as a float."""
-    return exact / checker.UNIT if abs(exact) < checker.INFINITE >> 1 else math.inf if exact > 0 else -math.inf

@@ -29,6 +29,7 @@ from hasten.proof import outcome as kernels
 from hasten.solvers import Progress, Solver, check_solver
 from hasten.support.arrays import FloatArray
 from hasten.support.checks import brief, check_limit, check_type
+from hasten.support.clock import deadline_after
 from hasten.support.forms import short
 from hasten.support.words import count
 
@@ -247,12 +248,15 @@ class Program:
         `answer` is one that `solve` gave; without, it is asked for, and other settings are those of `solve`. The limits
         are of costs: of minus the objective, where that is maximised. Where the proof is the solver's, ours is written
         if there is one; otherwise the lower limit is what does hold. Columns must be whole, and stated with bounds.
+        `time_limit` is for all of it: half of it at most for an answer, then the proof is written as far as it comes.
         """
-        from hasten.programs.certifying import certify, values_to_certify
+        from hasten.programs.certifying import answer_to_certify, certify
 
-        c = self._objectives.one(objective, order)
-        x = values_to_certify(self, answer, objective=c, solver=solver, time_limit=time_limit)
-        return certify(self.statement, self._solving.found.groups, c, x)
+        self._check(solver, time_limit)
+        c, deadline = self._objectives.one(objective, order), deadline_after(time_limit)
+        half = None if time_limit is None else 0.5 * time_limit
+        found = answer_to_certify(self, answer, objective=c, solver=solver, time_limit=half)
+        return certify(self.statement, self._solving.found.groups, c, found, deadline)
 
     def renew(self, model: Any) -> None:
         """Reads its model again: another objective, or other constraints, which take a new structure."""

@@ -180,13 +180,19 @@ class Certifier:
 
         That takes longer than the proof. Of a problem that stays open it says what every labelling costs at least. The
         upper limit is what an `answer` costs, if one is given, or else what the one that is found here costs. With
-        `max_join=0` the proof sends messages and splits, and may be saved in VIPR's format.
+        `max_join=0` the proof sends messages and splits, and may be saved in VIPR's format. The limits of time are
+        those of the whole call; a proof that takes longer is written as far as it comes, with the bound that it shows.
         """
         from hasten.certificates.writing import Certificate
         from hasten.proof.outline import outline
 
         check_one(problem)
-        return Certificate.of(self(problem), partial(outline, max_join=self.max_join), answer)
+        clock = self._clock(1)
+        half = None if clock is None else max(0.0, 0.5 * (clock.deadline - now()))
+        proof = replace(self, time_limit=None, call_limit=half)(problem)
+        return Certificate.of(
+            proof, partial(outline, max_join=self.max_join), answer, math.inf if clock is None else clock.deadline
+        )
 
     def trace(self, problem: Problem, *, names: Sequence[str] | None = None) -> Trace:
         """Certifies slowly and returns what it did, step by step: a value that prints, draws itself, and is plain data.

@@ -88,7 +88,7 @@ def find_defaults(compiled: Compiled) -> RecordPlan | None:
             if key not in known:
                 table = graph.table[at : at + shape.prod()].reshape(shape)
                 known[key] = np.isfinite(np.moveaxis(table, slot, 0)).reshape(n_labels[v], -1).all(axis=1)
-            fits = fits & known[key]
+            fits &= known[key]
         return fits
 
     gives = np.full(len(scopes), -1)
@@ -215,7 +215,7 @@ def leave_out(instance: Instance, defaults: Defaults, left: Left, v: int, closel
 @kernel
 def allows(graph: Graph, table: FloatArray, f: int, labels: IntArray) -> bool:
     """Whether factor `f` allows a labelling."""
-    return table[graph.table_at[f] + entry(graph, f, labels)] < np.inf
+    return bool(table[graph.table_at[f] + entry(graph, f, labels)] < np.inf)
 
 
 @kernel
@@ -247,7 +247,7 @@ def reached(instance: Instance, defaults: Defaults, left: Left, f: int, v: int, 
                     rest //= left.n[u]
             if table[at] < np.inf:
                 return x
-    return left.n[giving] - 1
+    return int(left.n[giving] - 1)
 
 
 @kernel
@@ -255,7 +255,8 @@ def most_gained(instance: Instance, defaults: Defaults, left: Left, f: int, v: i
     """Returns the most that factor `f` gains over its default where variable `v` has a label."""
     u = defaults.gives[f]
     first, x = instance.graph.first[u], reached(instance, defaults, left, f, v, label)
-    return instance.cost[first + left.label[first + left.n[u] - 1]] - instance.cost[first + left.label[first + x]]
+    cost, default = instance.cost, first + left.label[first + left.n[u] - 1]
+    return float(cost[default] - cost[first + left.label[first + x]])
 
 
 @kernel
@@ -284,7 +285,7 @@ def give_way(instance: Instance, defaults: Defaults, left: Left, f: int) -> floa
             left.labels[v] = left.label[x]
             if allows(graph, table, f, left.labels):
                 break
-        return cost[first + left.labels[v]] - cost[first + left.label[first]]
+        return float(cost[first + left.labels[v]] - cost[first + left.label[first]])
     if mate < v:
         return 0.0
     g, other, least, mine, its = defaults.outer[mate], graph.first[mate], np.inf, 0, 0
@@ -311,7 +312,7 @@ def pays(defaults: Defaults, left: Left, f: int) -> bool:
     if v < 0:
         return False
     mate = defaults.mate[v]
-    return left.n[v] > 1 or (mate >= 0 and left.n[mate] > 1)
+    return bool(left.n[v] > 1 or (mate >= 0 and left.n[mate] > 1))
 
 
 @kernel

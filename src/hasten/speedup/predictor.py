@@ -38,6 +38,7 @@ from hasten.speedup.parts import Answer, Certified, Limits, Search, Trust, as_an
 from hasten.speedup.state import State
 from hasten.speedup.strategy import STRATEGIES, CertifiedStrategy, LearnedStrategy, SearchStrategy
 from hasten.support.checks import brief, check_path, check_switch, check_type, check_whole
+from hasten.support.clock import deadline_after, now
 from hasten.support.html import card
 from hasten.support.tensors import digest_of, load_tensors, save_tensors
 
@@ -140,10 +141,14 @@ class Speedup(parameters.Estimator):
         """Answers a problem, and writes down a proof that `python -m hasten.certificate` checks.
 
         Whoever answers, the upper limit is what the answer costs, and the proof is the certifier's. Where limits do
-        not meet, the answer is not the best, or nobody proved that it is.
+        not meet, the answer is not the best, or nobody proved that it is. Limits of time are those of both together.
         """
         check_one(problem)
-        return Certifier().certificate(problem, self.predict(problem))
+        limits = [limit for limit in (self.limits.time_limit, self.limits.call_limit) if limit is not None]
+        deadline = deadline_after(min(limits, default=None))
+        answer = self.predict(problem)
+        left = max(0.0, deadline - now()) if limits else None
+        return Certifier(time_limit=left).certificate(problem, answer)
 
     def score(self, problems: Batch | Iterable[Problem], answers: Answers | None = None) -> float:
         """Returns the share of problems whose answer costs what the black box's answer costs.
@@ -341,10 +346,8 @@ class Speedup(parameters.Estimator):
     def _searching(self) -> SearchStrategy:
         strategy = self._strategy()
         if not isinstance(strategy, SearchStrategy):
-            raise ProblemError(
-                f"answer={self.answer!r} answers by no search alone, and computes every cost, so there is no theta to "
-                "choose. Use answer='search'."
-            )
+            why = "computes every cost, so there is no theta to choose"
+            raise ProblemError(f"answer={self.answer!r} has no search of its own: it {why}. Use answer='search'.")
         return strategy
 
     def _begin(self, state: State) -> None:

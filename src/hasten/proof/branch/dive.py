@@ -365,17 +365,23 @@ def branch(
 
 
 @kernel
+def least_decided(graph: Graph, dual: Dual) -> int:
+    """Returns the variable, of those with a choice, whose two best beliefs are closest; -1 if none has a choice."""
+    narrowest, chosen = np.inf, -1
+    for v in range(graph.order.size):
+        least, second, _ = two_least(dual.belief, graph.first[v], graph.first[v + 1])
+        if second < np.inf and second - least < narrowest:
+            narrowest, chosen = second - least, v
+    return chosen
+
+
+@kernel
 def open_level(graph: Graph, dual: Dual, tree: Tree, level: int) -> None:
     """Keeps the bound as that of a level, which splits on the variable whose two best beliefs are closest."""
     copy(dual.message, tree.message[level], 0, n_messages(graph))
     copy(dual.belief, tree.belief[level], 0, graph.first[graph.order.size])
     copy(dual.multiplier, tree.multiplier[level], 0, graph.row_low.size)
-    narrowest = np.inf
-    for v in range(graph.order.size):
-        least, second, _ = two_least(dual.belief, graph.first[v], graph.first[v + 1])
-        if second < np.inf and second - least < narrowest:
-            narrowest, tree.split[level] = second - least, v
-    v = tree.split[level]
+    v = tree.split[level] = least_decided(graph, dual)
     for i in range(graph.first[v + 1] - graph.first[v]):
         tree.tried[level, i] = False
 

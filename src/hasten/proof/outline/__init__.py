@@ -8,58 +8,57 @@ order; what steps add is counted on.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable
 from fractions import Fraction
-from itertools import product
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 
-from hasten.errors import ProblemError
+from hasten.certificates.writing import Draft, Step
 from hasten.kernels.layout import Graph
 from hasten.model.batch import ONLY, arrays_of
 from hasten.model.compiled import Compiled
 from hasten.model.problem import Problem
 from hasten.proof.elimination.kernels import Reduction
 from hasten.proof.elimination.plan import plan_reduction
-from hasten.proof.outline.log import DONE, LEAF, MOVE, NUMBERS, PRICE, SPLIT, VIOLATED, WORDS
-from hasten.proof.outline.search import log_proof
-from hasten.proof.tally.plan import Tally, plan_tally
+from hasten.proof.outline.search import CHILD, END, FORBIDDEN, LEAF, MOVE, OUT, PRICE, SPLIT, log_proof
+from hasten.proof.tally.plan import SPEED, Tally, plan_tally
 from hasten.support.clock import Clock
 
-Step = tuple[Any, ...]  # a name, then what it needs: a line of a certificate
-Plan = Callable[[Compiled], Reduction]
-FEW_SUMS, MOST_SUMS = 50_000, 2_000_000  # that eliminating everything may take: at once, or if all else takes longer
+FEW_SUMS, MOST_SUMS = 15_000, 2_000_000  # that eliminating everything may take: at once, or if all else takes longer
+SUMS_A_SECOND, EVENTS_A_SECOND = 500_000, 20_000  # that are written and checked, at least
 LARGE_JOIN = 50_000  # the most sums of one variable
 SWEEPS = 1000, 4  # at the root, and at other nodes
 DIVE_NODES = 400
 NEAR = 0.05  # share of the optimum that the least of all costs may be below it to try without elimination
-FEW_WORDS, MOST_WORDS = 20_000, 1 << 23  # of a log: untouched memory costs nothing
+FEW_EVENTS, MOST_EVENTS = 20_000, 1 << 22  # of a log: untouched memory costs nothing
 MOST_KEPT = 1 << 24  # numbers that levels keep
-MOST_LEVELS = 256
 
 
-def outline(problem: Problem, enough: float, target: float, max_join: int | None = None) -> list[Step]:
-    """Returns steps that show a bound of `enough`, as far as floating point can tell; sweeps aim at `target`.
+def outline(
+    draft: Draft, problem: Problem, enough: float, target: float, max_join: int | None = None
+) -> Iterable[Step]:
+    """Takes steps, and returns the last, that show a bound of `enough`, as far as floating point can tell.
 
-    Nothing is eliminated if `max_join` is 0: only messages, prices and splits are left.
+    Sweeps aim at `target`. What takes too many steps, or too long, shows less. Nothing is eliminated if `max_join` is
+    0: only messages, prices and splits are left.
     """
-    least, goal, shape, found = _least(problem), (enough, target), problem.structure.compiled, None
+    least, shape = _least(problem), problem.structure.compiled
     if -math.inf < enough <= least:
         return [("sum",)]
-    if enough - least <= NEAR * abs(enough) < math.inf:  # few labels are left to decide
-        found = _logged(problem, goal, FEW_WORDS, _without_elimination)
-    whole: Whole | None = None if max_join == 0 else shape.made(_whole)
-    plan = _without_elimination if max_join == 0 else _without_cliques
-    if found is None and (whole is None or whole.n_sums > FEW_SUMS):
-        found = _logged(problem, goal, FEW_WORDS, plan)
-    if found is None and whole is not None:
-        found = [*whole.steps, ("sum",)]
-    found = found or _logged(problem, goal, MOST_WORDS, plan)
-    if found is None:
-        raise ProblemError("The proof of this problem takes too many steps to write down.")
-    return found
+    whole = None if max_join == 0 else shape.made(_whole)
+    if whole is not None and whole[1] > SUMS_A_SECOND * draft.left():
+        whole = None
+    near = enough - least <= NEAR * abs(enough) < math.inf  # few labels are left to decide
+    plans = [0] * near + [0 if max_join == 0 else None] * (whole is None or whole[1] > FEW_SUMS)
+    for each in plans:
+        steps = _logged(draft, problem, (enough, target), FEW_EVENTS, each)
+        if steps is not None or draft.left() < 0.0:
+            return steps or [("sum",)]
+    if whole is not None:
+        return _eliminated(draft, whole[0])
+    most = max(FEW_EVENTS, int(min(MOST_EVENTS, EVENTS_A_SECOND * draft.left())))
+    return _logged(draft, problem, (enough, target), most, 0 if max_join == 0 else None, complete=False) or [("sum",)]
 
 
 def _least(problem: Problem) -> float:
@@ -72,192 +71,144 @@ def _least(problem: Problem) -> float:
     return total
 
 
-class Whole(NamedTuple):
-    """Steps that eliminate all of a structure, and how many sums they take."""
-
-    steps: tuple[Step, ...]
-    n_sums: int
-
-
-class Scopes:
-    """Which variables tables are over, by number, as eliminations go on."""
-
-    def __init__(self, graph: Graph) -> None:
-        scope, first = graph.scope.tolist(), graph.scope_first.tolist()
-        given = [scope[first[f] : first[f + 1]] for f, at in enumerate(graph.table_at.tolist()) if at >= 0]
-        self.of: dict[int, set[int]] = {}
-        self.touching = defaultdict[int, set[int]](set)  # by variable
-        self.n_tables, self.sizes = 0, np.diff(graph.first).tolist()
-        self.n_sums = 0  # that all eliminations so far take
-        for each in given:
-            self.add(set(each))
-
-    def add(self, scope: set[int]) -> None:
-        """Adds a table; one over a single variable has a number, too, but is part of its costs."""
-        if len(scope) > 1:
-            self.of[self.n_tables] = scope
-            for v in scope:
-                self.touching[v].add(self.n_tables)
-        self.n_tables += 1
-
-    def eliminate(self, v: int) -> Iterator[Step]:
-        """Yields the step that eliminates a variable."""
-        near = self.touching.pop(v, ())
-        around = set[int]().union({v}, *(self.of[n] for n in near))
-        for n in near:
-            for u in self.of.pop(n) - {v}:
-                self.touching[u].discard(n)
-        self.n_sums += math.prod(self.sizes[u] for u in around)
-        self.add(around - {v})
-        yield "eliminate", v
-
-
-def _order(reduction: Reduction) -> Iterator[int]:
-    """Yields the variables that a plan eliminates, in order."""
-    plan = reduction.plan
-    for v, partner in zip(plan.variable.tolist(), plan.partner.tolist(), strict=True):
-        yield from (v,) if partner < 0 else (v, partner)
-
-
-def _without_cliques(compiled: Compiled) -> Reduction:
+def _reduced(compiled: Compiled, max_join: int | None) -> Reduction:
     """Plans what to eliminate of a structure. Its rows stay as they are."""
-    return plan_reduction(compiled.graph, None, cliques=False)
+    return plan_reduction(compiled.graph, max_join, cliques=False)
 
 
-def _without_elimination(compiled: Compiled) -> Reduction:
-    """Plans to eliminate nothing."""
-    return plan_reduction(compiled.graph, 0, cliques=False)
+def _order(reduction: Reduction) -> list[int]:
+    """Returns the variables that a plan eliminates, in order."""
+    pairs = zip(reduction.plan.variable.tolist(), reduction.plan.partner.tolist(), strict=True)
+    return [v for pair in pairs for v in pair if v >= 0]
 
 
-def _whole(compiled: Compiled) -> Whole | None:
-    """Returns the steps that eliminate all of a structure, if that is affordable."""
-    graph = compiled.graph
-    scopes, steps = Scopes(graph), list[Step]()
-    if graph.row_low.size:
+def _whole(compiled: Compiled) -> tuple[list[int], float] | None:
+    """Returns an order to eliminate all of a structure in, and about how many sums that takes, if it is affordable."""
+    if compiled.graph.row_low.size:
         tally = plan_tally(compiled)
-        steps += () if tally is None else Counting(graph, scopes).run(cast(Tally, tally.record))
+        found = None if tally is None else (cast(Tally, tally.record).order.tolist(), tally.seconds / SPEED)
     else:
-        reductions = (plan_reduction(graph, most) for most in (None, LARGE_JOIN))
-        for reduction in [next((each for each in reductions if each.complete), None)]:
-            steps += () if reduction is None else (step for v in _order(reduction) for step in scopes.eliminate(v))
-    return Whole(tuple(steps), scopes.n_sums) if steps and scopes.n_sums <= MOST_SUMS else None
+        reductions = (plan_reduction(compiled.graph, most) for most in (None, LARGE_JOIN))
+        complete = next((each for each in reductions if each.complete), None)
+        found = None if complete is None else (_order(complete), complete.n_sums)
+    return found if found is not None and found[1] <= MOST_SUMS else None
 
 
-class Counting:
-    """Eliminates a forest, each variable before the one above it, while counters go along for each row."""
+def _eliminated(draft: Draft, order: list[int]) -> Iterable[Step]:
+    """Eliminates all variables. With rows these form a forest, each before the one above it; counters go along."""
+    state, known, loose = draft.state, set(draft.variables), set[int]()  # counters that no variable is left to go with
 
-    def __init__(self, graph: Graph, scopes: Scopes) -> None:
-        self.scopes, n = scopes, len(graph.row_low)
-        self.limits = list(zip(graph.row_least.tolist(), graph.row_most.tolist(), strict=True))
-        self.terms: list[dict[int, list[float]]] = [{} for _ in range(n)]  # by row and variable: weights of labels
-        row = np.arange(n).repeat(np.diff(graph.row_first)).tolist()
-        cells = row, graph.row_variable.tolist(), graph.row_label.tolist(), graph.row_weight.tolist()
-        for r, v, at, weight in zip(*cells, strict=True):
-            weights = self.terms[r].setdefault(v, [0.0] * scopes.sizes[v])
-            weights[at - int(graph.first[v])] += weight
-        self.counters: list[dict[int, int]] = [{} for _ in range(n)]  # by row, and by the variable that each goes with
+    def around(v: int) -> set[int]:
+        return {u for key in state.near(v) for u in state.functions[key][0]}
 
-    def run(self, tally: Tally) -> Iterator[Step]:
-        """Yields all steps."""
-        top = len(tally.order)
-        for v in tally.order.tolist():
-            above = -1 if tally.above[v] == top else int(tally.above[v])
-            for r, terms in enumerate(self.terms):
-                if v in terms:
-                    yield from self.count(r, [v], v)
-            yield from self.scopes.eliminate(v)
-            for r, counters in enumerate(self.counters):
-                if v in counters:
-                    mine = [counters.pop(v), *([counters[above]] if above in counters else [])]
-                    if len(mine) > 1 or above in self.terms[r]:
-                        yield from self.count(r, mine + [above] * (above in self.terms[r]), above)
-                        for counter in mine:
-                            yield from self.scopes.eliminate(counter)
-                    else:
-                        counters[above] = mine[0]
-        for counters in self.counters:
-            for counter in counters.values():
-                yield from self.scopes.eliminate(counter)
+    def count(own: set[int], others: set[int]) -> None:
+        """Makes one counter, of each row, of some variables and the counters among others."""
+        for r in draft.rows:
+            counted = sorted((own | (others - known)) & state.rows[r][0].keys())
+            if own.intersection(counted) or len(counted) > 1:
+                draft.step("count", [r], counted)
+                loose.add(len(state.sizes) - 1)
+                others = {*others, len(state.sizes) - 1}
+                for u in counted:
+                    if u not in known:
+                        draft.step("eliminate", u)
 
-    def count(self, r: int, variables: list[int], v: int) -> Iterator[Step]:
-        """Yields the step that counts, as the checker does it; the counter goes with a variable."""
-        terms, (low, high), scopes = self.terms[r], self.limits[r], self.scopes
-        weights = [terms.pop(u) for u in variables]
-        least, most = (sum(pick(each, default=0.0) for each in terms.values()) for pick in (min, max))
-        sums = {sum(each) for each in product(*map(set, weights))}
-        loose = [x for x in sums if low <= x + least and x + most <= high]
-        tight = [x for x in sums if x + least <= high and x + most >= low and x not in loose]
-        counter = len(scopes.sizes)
-        terms[counter], self.counters[r][v] = [*loose[:1], *tight], counter
-        scopes.sizes.append(len(terms[counter]))
-        scopes.add({*variables, counter})
-        yield "count", [r], variables
+    for v in (draft.variables[n] for n in order):
+        if draft.left() < 0.0:
+            break
+        count({v}, around(v))
+        near = around(v) - {v}
+        draft.step("eliminate", v)
+        loose |= near - known
+        if draft.rows:
+            above = near & known
+            for u in above:
+                count({u}, around(u))
+            if not above:
+                count(set(), {u for u in loose if ~u in state.functions and not around(u) & known})
+    return [*(("eliminate", v) for v in sorted(loose) if ~v in state.functions), ("sum",)]
 
 
-def _logged(problem: Problem, goal: tuple[float, float], most_words: int, plan: Plan) -> list[Step] | None:
-    """Returns the steps that kernels log for what an elimination leaves; None if they take too many words."""
-    reduction = problem.structure.compiled.made(plan)
-    small, effort = reduction.graph, (*goal, *SWEEPS, DIVE_NODES)
-    n_kept = small.first[-1] + small.row_low.size + 2 * small.scope.size * max(np.diff(small.first), default=0)
-    n_levels = max(2, min(len(small.order) + 2, MOST_LEVELS, MOST_KEPT // max(int(n_kept), 1)))
-    log = np.empty(most_words, dtype=np.int64), np.empty(most_words), np.zeros(3, dtype=np.int64)
-    clock, arrays = Clock(), (*arrays_of(problem),)
-    clock.run(lambda: log_proof(arrays, ONLY, reduction.addresses, effort, n_levels, log, clock.watch()), 1e9)
-    words, numbers, used = log
-    if not used[DONE] or used[WORDS] > most_words or used[NUMBERS] > most_words:
+def _logged(
+    draft: Draft, problem: Problem, goal: tuple[float, float], most: int, max_join: int | None, complete: bool = True
+) -> list[Step] | None:
+    """Eliminates, and returns the steps that kernels log for what that leaves; None if they do not show all."""
+    reduction = problem.structure.compiled.made(_reduced, max_join)
+    small, effort, left = reduction.graph, (*goal, *SWEEPS, DIVE_NODES), draft.left()
+    n_kept = small.first[-1] + small.row_low.size + small.scope.size * max(np.diff(small.first), default=0)
+    n_levels = max(1, min(len(small.order) + 1, MOST_KEPT // max(int(n_kept), 1)))
+    said, used = np.empty(4 * most), np.zeros(2, dtype=np.int64)
+    arrays, clock = (*arrays_of(problem),), Clock(None, 0.5 * left)
+    clock.run(lambda: log_proof(arrays, ONLY, reduction.addresses, effort, n_levels, (said, used), clock.watch()), 1e9)
+    if not 0 < used[0] <= most or (complete and not used[1] and clock.shortest > 0.0):
         return None
-    scopes = Scopes(problem.graph)
-    steps = [step for v in _order(reduction) for step in scopes.eliminate(v)]
-    said = Replay(problem.graph, reduction, scopes)
-    return steps + list(said.steps(iter(words[: used[WORDS]].tolist()), iter(numbers[: used[NUMBERS]].tolist())))
+    for v in _order(reduction):
+        draft.step("eliminate", draft.variables[v])
+    return _replayed(said[: 4 * used[0]].reshape(-1, 4).tolist(), draft, problem.graph, reduction)
 
 
-class Replay:
-    """Reads a log: numbers of what is left become those of the problem."""
+def _replayed(log: list[list[float]], draft: Draft, graph: Graph, reduction: Reduction) -> list[Step]:
+    """Returns the steps of a log: numbers of what an elimination leaves become those of the file."""
+    small, keep = reduction.graph, reduction.plan.keep.tolist()
+    scope, factor, first = small.scope.tolist(), small.factor_of.tolist(), small.scope_first.tolist()
+    arity, sizes = np.diff(small.scope_first), np.diff(small.first).tolist()
+    joined = iter(sorted(key for key, (own, _, _) in draft.state.functions.items() if key >= 0 and len(own) > 1))
+    table = [next(joined) if at >= 0 and n > 1 else -1 for at, n in zip(small.table_at, arity, strict=True)]
+    variable = [draft.variables[v] for v in keep]
+    steps, last = list[Any](), list[float]()  # what the last event was about, if more of it may join its step
+    left: dict[int, list[int]] = {}  # labels of the variables that were split
+    above = list[tuple[dict[int, list[int]], int, list[list[int]]]]()  # of each split: the same, the variable, parts
+    for kind, about, label, x in log:
+        event, n, i, reason = int(kind), int(about), int(label), x if kind == OUT else 0.0
+        again, last = last == [kind, about, reason], [kind, about, reason if event in (OUT, MOVE) else math.nan]
+        if event == SPLIT:
+            above.append((left, n, []))
+            steps.append(("split", variable[n], above[-1][2]))
+        elif event == CHILD:
+            left = above[-1][0] | {above[-1][1]: [n]}
+            above[-1][2].append([n])
+        elif event == END:
+            left, v, parts = above.pop()
+            if rest := [i for i in left.get(v, range(sizes[v])) if [i] not in parts]:
+                parts.append(rest)
+                steps.append(("sum",))
+        elif event == OUT:
+            left[n] = [j for j in left.get(n, range(sizes[n])) if j != i]
+            if again and x < 0:  # more labels go for the same reason
+                parts = steps[-1 if x == FORBIDDEN else -2][2]
+                parts[-1] = left[n]
+                parts[0] = left[n] if x == FORBIDDEN else [*parts[0], i]
+                continue
+            steps.append(("split", variable[n], [left[n]] if x == FORBIDDEN else [[i], left[n]]))
+            if x >= 0:
+                steps.append(("count", [draft.rows[int(x)]], []))
+            if x != FORBIDDEN:
+                steps.append(("sum",))
+        elif event == MOVE:
+            v, chosen = (
+                scope[n],
+                [len(left.get(u, (0, 0))) == 1 for u in scope[first[factor[n]] : first[factor[n] + 1]]],
+            )
+            if len(left.get(v, (0, 0))) > 1 and sum(chosen) < len(chosen) - 1:  # else it says nothing
+                if not again:
+                    steps.append(("move", table[factor[n]], variable[v], [0] * sizes[v]))
+                steps[-1][3][i] = x
+        elif event == PRICE:
+            steps.append(("price", draft.rows[n], x))
+        else:
+            if n == LEAF:
+                n = _broken(graph, {int(graph.first[keep[v]]) + i for v, each in left.items() for i in each})
+            if n >= 0:
+                steps.append(("count", [draft.rows[n]], []))
+            steps.append(("sum",))
+    return steps
 
-    def __init__(self, graph: Graph, reduction: Reduction, scopes: Scopes) -> None:
-        small, self.graph = reduction.graph, graph
-        self.variable: list[int] = reduction.plan.keep.tolist()
-        tables = sorted(scopes.of)
-        self.scope, self.factor = small.scope.tolist(), small.factor_of.tolist()
-        arity, joined = np.diff(small.scope_first), iter(tables)
-        self.table = [next(joined) if at >= 0 and n > 1 else -1 for at, n in zip(small.table_at, arity, strict=True)]
-        first = small.scope_first.tolist()
-        self.members = [self.scope[first[f] : first[f + 1]] for f in range(len(self.table))]
-        self.sizes = np.diff(small.first).tolist()
 
-    def steps(self, words: Iterator[int], numbers: Iterator[float]) -> Iterator[Step]:
-        """Yields the steps. A message to a variable with one label, or of a table over one other, says nothing."""
-        waiting: list[dict[int, int]] = [{}]  # for each part that is to come: the labels that are fixed
-        for word in words:
-            fixed = waiting[-1]
-            if word == SPLIT:
-                v, n = next(words), next(words)
-                parts = [[next(words) for _ in range(next(words))] for _ in range(n)]
-                yield "split", self.variable[v], parts
-                waiting[-1:] = [fixed | {v: part[0]} if len(part) == 1 else fixed for part in reversed(parts)]
-            elif word == MOVE:
-                slot = next(words)
-                v, f = self.scope[slot], self.factor[slot]
-                sent = [next(numbers) for _ in range(self.sizes[v])]
-                if v not in fixed and sum(u not in fixed for u in self.members[f]) > 1:
-                    yield "move", self.table[f], self.variable[v], sent
-            elif word == PRICE:
-                yield "price", next(words), next(numbers)
-            else:
-                waiting.pop()
-                if word == VIOLATED:
-                    yield "count", [next(words)], []
-                elif word == LEAF:
-                    yield from self._broken(fixed)
-                yield ("sum",)
-
-    def _broken(self, fixed: dict[int, int]) -> Iterator[Step]:
-        """Yields a row that a labelling breaks by less than floating point can tell, if there is one."""
-        graph, labels = self.graph, {int(self.graph.first[self.variable[v]]) + i for v, i in fixed.items()}
-        for r in range(len(graph.row_low)):
-            cells = range(graph.row_first[r], graph.row_first[r + 1])
-            total = sum(Fraction(graph.row_weight[c]) for c in cells if int(graph.row_label[c]) in labels)
-            if total < graph.row_least[r] or total > graph.row_most[r]:
-                yield "count", [r], []
-                return
+def _broken(graph: Graph, labels: set[int]) -> int:
+    """Returns a row that a labelling breaks by less than floating point can tell; -1 if there is none."""
+    for r in range(len(graph.row_low)):
+        cells = range(graph.row_first[r], graph.row_first[r + 1])
+        total = sum(Fraction(graph.row_weight[c]) for c in cells if int(graph.row_label[c]) in labels)
+        if total < graph.row_least[r] or total > graph.row_most[r]:
+            return r
+    return -1
