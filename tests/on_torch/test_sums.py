@@ -147,7 +147,9 @@ def test_what_stays_on_the_device_is_what_goes_to_the_cpu(flat: bool) -> None:
     engine = engine_of(call.layer)
     here, there = ask(call)[0], on_device(engine, call.placed(engine, []), call)
     assert torch.allclose(here, there)
-    slopes = [torch.autograd.grad(value.sum(), [scores, table], retain_graph=True) for value in (here, there)]
+    assert 0 < torch.isfinite(here).sum() < 6  # of the others, gold is forbidden
+    totals = [torch.where(torch.isfinite(value), value, 0.0).sum() for value in (here, there)]
+    slopes = [torch.autograd.grad(total, [scores, table], retain_graph=True) for total in totals]
     for one, other in zip(*slopes, strict=True):
         assert torch.allclose(one, other, atol=1e-9)
 

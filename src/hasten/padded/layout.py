@@ -268,9 +268,9 @@ class Layout:
                 mine = [ints(v for v, kind in enumerate(s.kinds) if kind.name == name) for s in self._structures]
                 label = [first[each] for first, each in zip(firsts, mine, strict=True)]
                 row = [each[f] @ strides(key[f]) for each in self._coordinates]
-                joined = [np.concatenate([NONE, *each]) for each in (label, mine, row)]
-                width = np.full(len(joined[0]), len(field.kind))
-                found.append(Cells(NONE, offsets(map(len, mine)), joined[0], width, *joined[1:], NONE))
+                labels, variables, rows = (np.concatenate([NONE, *each]) for each in (label, mine, row))
+                width = np.full(len(labels), len(field.kind))
+                found.append(Cells(NONE, offsets(map(len, mine)), labels, width, variables, rows, NONE))
             self._cells[key] = found
         return self._cells[key]
 

@@ -86,8 +86,8 @@ def find_defaults(compiled: Compiled) -> RecordPlan | None:
             at, slot, shape = int(graph.table_at[f]), scopes[f].tolist().index(v), n_labels[scopes[f]]
             key = at, slot, *shape.tolist()
             if key not in known:
-                table = graph.table[at : at + shape.prod()].reshape(shape)
-                known[key] = np.isfinite(np.moveaxis(table, slot, 0)).reshape(n_labels[v], -1).all(axis=1)
+                table = np.moveaxis(graph.table[at : at + shape.prod()].reshape(shape), slot, 0)
+                known[key] = np.asarray(np.isfinite(table).reshape(n_labels[v], -1).all(axis=1))
             fits &= known[key]
         return fits
 

@@ -245,7 +245,7 @@ def _like(call: Call, *shapes: tuple[int, ...], dtype: torch.dtype = torch.float
 
 
 def _like_labels(call: Call, *rows: int) -> list[Tensor]:
-    n = len(call.scores[0]), *([engine_of(call.layer).layout.structure.n_variables] if call.asked.flat else [])
+    n = call.scores[0].shape[0], *([engine_of(call.layer).layout.structure.n_variables] if call.asked.flat else [])
     axes = [(*rows, *n, *(() if call.asked.flat else each.shape[1:-1])) for each in call.scores]
     return _like(call, *axes, dtype=torch.int64)
 
