@@ -190,7 +190,7 @@ def imports_of(module: str) -> dict[str, tuple[str, str]]:
 
 def home_of(module: str, name: str) -> str:
     """Returns the module where an imported name stands: those on the way only pass it on. It may be one itself."""
-    if name in imports_of(module):
+    if imports_of(module).get(name, (module, name)) != (module, name):  # a room may import a module of its own
         return home_of(*imports_of(module)[name])
     return f"{module}.{name}" if importlib.util.find_spec(module).submodule_search_locations else module
 
