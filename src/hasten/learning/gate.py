@@ -138,10 +138,9 @@ class Gate:
 
     def expensive(self, batch: Batch) -> BoolArray:
         """Tells which variables of a batch, flat, have expensive costs."""
-        expensive = np.zeros(batch.variable_at[-1], dtype=bool)
-        for _, mask in self._masks(batch):
-            expensive |= mask
-        return expensive
+        masks = [mask for _, mask in self._masks(batch)]
+        found: BoolArray = np.logical_or.reduce([np.zeros(batch.variable_at[-1], dtype=bool), *masks])
+        return found
 
     def guess(self, batch: Batch) -> Guesses:
         """Guesses the expensive variables of a batch; looks at no costs but those of the settled variables."""
@@ -220,10 +219,11 @@ class Gate:
 
     def _masks(self, batch: Batch) -> Iterator[tuple[VariableKind, BoolArray]]:
         """Yields each expensive kind, and which variables, flat, are of it."""
+        expensive = self._kinds(_schema_of(batch))
         known = [structure.all_kinds for structure in batch.structures]
         first = offsets(map(len, known))[:-1]
         places = ranges(first[batch.structure], batch.n_variables)
-        for kind in self._kinds(_schema_of(batch)):
+        for kind in expensive:
             yield kind, np.array([each.name == kind.name for kinds in known for each in kinds], dtype=bool)[places]
 
     def _describe(self, batch: Batch, expensive: BoolArray, kind: VariableKind, at: IntArray, scale: float) -> Examples:
