@@ -281,17 +281,17 @@ def test_entities_are_spans_of_bio_tags():
     [
         ({"tags": ["a", "a"]}, "each once"),
         ({"tags": ["a"]}, "shape"),
-        ({"tags": []}, "at least 1"),
+        ({"tags": []}, ">= 1"),
         ({"rules": ["at least 1 c"]}, "not there"),
-        ({"rules": "at least 1 a"}, "must be a list"),
-        ({"bio": "yes"}, "true or false"),
+        ({"rules": "at least 1 a"}, "Expected `array`"),
+        ({"bio": "yes"}, "Expected `bool`"),
         ({"bio": True}, "BIO tags"),
         ({"width": 0}, "width"),
         ({"mode": "magic"}, "mode"),
         ({"more": 1}, "more"),
         ({"features": -1}, "features"),
         ({"features": 77}, "another version"),
-        ({"tags": None}, "must be a list"),
+        ({"tags": None}, "Expected `array`"),
     ],
 )
 def test_forged_files_are_refused_by_form(tmp_path, change, said):

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from hasten.errors import CorpusError
 from hasten.model.batch import Batch
 from hasten.support import forms
@@ -98,6 +100,10 @@ class Extraction(Task[Sentence]):
 
     def of_content(self, path: Path, tensors: Tensors, about: Any) -> ExtractionModel:
         """Makes a model of what a file holds."""
-        forms.record({"task": forms.anything, "scorer": forms.table_of(forms.text)})(about, "its model")
-        task = EntityRelationTask.of_settings(about["task"])
-        return ExtractionModel(task, read_black_box(path, tensors, about["scorer"]))
+        held = forms.fitted(about, _About, "its model")
+        return ExtractionModel(EntityRelationTask.of_settings(held.task), read_black_box(path, tensors, held.scorer))
+
+
+class _About(msgspec.Struct, forbid_unknown_fields=True):
+    task: Any
+    scorer: dict[str, str]

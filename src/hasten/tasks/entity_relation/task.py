@@ -13,6 +13,7 @@ from functools import cached_property
 from itertools import chain, combinations, count
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from hasten.errors import CorpusError, SchemaError
@@ -143,7 +144,7 @@ class EntityRelationTask:
     @classmethod
     def of_settings(cls, settings: Any) -> EntityRelationTask:
         """Makes a task of what `settings` returned; what cannot be one is a `Misfit`."""
-        _SETTINGS(settings, "its task")
+        forms.fitted(settings, _Settings, "its task")
         return cls(
             settings["entity_labels"],
             {name: set(map(tuple, pairs)) for name, pairs in settings["arguments"].items()},
@@ -230,13 +231,13 @@ class EntityRelationTask:
         return np.ascontiguousarray(triples.ravel())
 
 
-_SETTINGS = forms.record(
-    {
-        "entity_labels": forms.many(forms.text),
-        "arguments": forms.table_of(forms.many(forms.row(forms.text, forms.text))),
-        "no_relation": forms.text,
-        "features": forms.text,
-        "both_ways": forms.many(forms.row(forms.text, forms.text)),
-    }
-)
-PAPERS = EntityRelationTask()  # the paper's own task
+class _Settings(msgspec.Struct, forbid_unknown_fields=True):
+    entity_labels: list[str]
+    arguments: dict[str, list[tuple[str, str]]]
+    no_relation: str
+    features: str
+    both_ways: list[tuple[str, str]]
+
+
+PAPERS = EntityRelationTask()
+"""The paper's own task."""

@@ -13,6 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -237,7 +238,7 @@ class TagModel(Model[Tagged]):
     @classmethod
     def of_tensors(cls, tensors: Tensors, about: Mapping[str, Any], path: str | os.PathLike[str]) -> TagModel:
         """Makes a model of what `tensors` and `about` returned; what cannot be one is a `Misfit`."""
-        ABOUT(about, "its settings")
+        forms.fitted(about, _About, "its settings")
         if about["features"] != VERSION:
             raise ModelError(f"{os.fspath(path)} was written by another version of hasten. Train the tagger again.")
         tags = tuple(about["tags"])
@@ -290,7 +291,8 @@ def _in_bio(sentence: Tagged) -> Tagged:
     return replace(sentence, tags=None if sentence.tags is None else tables.to_bio(sentence.tags))
 
 
-ABOUT = forms.record({
-    "features": forms.whole(0), "tags": forms.many(forms.text, least=1), "rules": forms.many(forms.text),
-    "bio": forms.switch,
-})  # fmt: skip
+class _About(msgspec.Struct, forbid_unknown_fields=True):
+    features: forms.Count
+    tags: forms.Names
+    rules: list[str]
+    bio: bool

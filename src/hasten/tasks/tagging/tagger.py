@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from hasten.errors import ModelError, ProblemError
 from hasten.model.batch import Batch
@@ -132,11 +133,9 @@ class SequenceTagger:
         """Reads what `save` wrote."""
         tensors, about = load_tensors(path, FORMAT, "tagger")
         with reading(path):
-            settings = forms.read_json(about.get("tagger", ""), "its settings")
-            forms.table_of(lambda value, what: None)(settings, "its settings")
-            mode, width = settings.pop("mode", None), settings.pop("width", None)
-            forms.text(mode, "its mode")
-            forms.whole(1)(width, "its width")
+            settings = forms.read_json(about.get("tagger", ""), "its settings", dict[str, Any])
+            mode = forms.fitted(settings.pop("mode", None), str, "its mode")
+            width = forms.fitted(settings.pop("width", None), forms.Count, "its width")
             return cls(TagModel.of_tensors(tensors, settings, path), mode, width)
 
 

@@ -187,13 +187,17 @@ class LinearScorer:
     @classmethod
     def of_tensors(cls, tensors: Tensors, about: Mapping[str, str]) -> LinearScorer:
         """Makes a model of what `tensors` and `about` returned; what cannot be one is a `Misfit`."""
-        labels = {}
-        for name in ("entity_labels", "relation_labels"):
-            labels[name] = forms.read_json(about.get(name, ""), name)
-            forms.many(forms.text, least=1)(labels[name], name)
-        entity_labels, relation_labels = map(tuple, labels.values())
-        sizes = {"entity_weights": len(entity_labels), "relation_weights": len(relation_labels)}
-        forms.check_tensors(tensors, {name: forms.Array("float32", (None, n)) for name, n in sizes.items()})
+        labels = (
+            forms.read_json(about.get(f"{of}_labels", ""), f"{of}_labels", forms.Names) for of in ("entity", "relation")
+        )
+        entity_labels, relation_labels = map(tuple, labels)
+        forms.check_tensors(
+            tensors,
+            {
+                "entity_weights": forms.Array("float32", (None, len(entity_labels))),
+                "relation_weights": forms.Array("float32", (None, len(relation_labels))),
+            },
+        )
         weights = tensors["entity_weights"], tensors["relation_weights"]
         return cls(entity_labels, relation_labels, *weights, about.get("training", ""))
 
