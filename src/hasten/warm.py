@@ -111,6 +111,7 @@ def _prove(problem: Problem) -> None:
     Certifier()(_noise(problem, 64))
     Certifier()(_counted())
     Certifier()(_packed())
+    Certifier()(_related())
     for seed in range(20):
         costs = np.random.default_rng(seed).normal(size=problem.cost.size)
         report = Certifier().report(problem.structure.batch(costs[None]))
@@ -163,6 +164,17 @@ def _counted() -> Problem:
     shape.connect(follow, before=shape.add(tag), after=shape.add(tag))
     shape.rule("one", [(0, "yes"), (1, "yes")], exactly=1)
     return shape.problem([[1.0, 0.0], [1.0, 0.0]])
+
+
+def _related() -> Problem:
+    """Returns two spans of many types, which a relation would pull from their cheapest ones."""
+    schema = Schema()
+    kind, relation = schema.variable("kind", [str(n) for n in range(32)]), schema.variable("relation", ["part", "none"])
+    args = schema.factor("args", source=kind, relation=relation, target=kind)
+    args.allow(relation="none").allow(relation="part", source="1", target="1")
+    shape = schema.structure()
+    shape.connect(args, source=shape.add(kind), relation=shape.add(relation), target=shape.add(kind))
+    return shape.problem([np.arange(32.0), [0.0, 9.0], np.arange(32.0)])
 
 
 def _packed() -> Problem:

@@ -181,7 +181,6 @@ class Cascade(Generic[Text]):
     def end(self, pending: Pending[Text]) -> list[Reply[Text]]:
         """Returns the replies, after what was learned from the black box is in the journal."""
         asked, wrong = list(pending.asked()), pending.wrong()
-        self._watch_challenger([each.answer for each in asked if each.answer is not None])
         with self._lock:
             replies = pending.replies(wrong, len(self._taught))
             self._write([keeping.asked_row(self.task, each) for each in asked])
@@ -191,6 +190,7 @@ class Cascade(Generic[Text]):
                 self.counters.by_student += reply.source == "student"
                 self.counters.unanswered += reply.source == "nobody"
             self._take(asked)
+        self._watch_challenger([each.answer for each in asked if each.answer is not None])
         self._learn_if_due()
         return replies
 
