@@ -33,6 +33,7 @@ ROWS = np.arange(8.0).reshape(2, 4)
 CALLS: list[Call] = [
     (lambda w: Schema(), "variable", {"name": "n", "labels": ["a", "b"]}),
     (lambda w: w.schema, "factor", {"name": "n", "learned": True, "role": Of(lambda w: w.kind)}),
+    (lambda w: w.schema, "clause", {"formula": "not left=a", "left": Of(lambda w: w.kind)}),
     (lambda w: w.schema, "rule", {"name": "n", **LIMITS, "kind": "a"}),
     (lambda w: w.schema, "rule", {"name": "n", **LIMITS, "kind": {"a": 2.0}}),
     (lambda w: w.schema, "structure", {"kinds": ["kind", "kind"], "factors": {"pair": [[0, 1]]}}),
