@@ -174,7 +174,7 @@ def _related() -> Problem:
     args.allow(relation="none").allow(relation="part", source="1", target="1")
     shape = schema.structure()
     shape.connect(args, source=shape.add(kind), relation=shape.add(relation), target=shape.add(kind))
-    return shape.problem([np.arange(32.0), [0.0, 9.0], np.arange(32.0)])
+    return shape.problem(np.concatenate([np.arange(32.0), [0.0, 9.0], np.arange(32.0)]))
 
 
 def _packed() -> Problem:

@@ -117,6 +117,8 @@ class Schema:
         >>> schema.clause("car -> not pose=up", car=car, pose=pose).table.tolist()
         [[0.0, 0.0, 0.0], [inf, 0.0, 0.0]]
         """
+        if not is_text(formula):
+            raise SchemaError(f"A clause is a formula such as 'car -> road'; got {brief(formula)}.")
         factor = self.factor(f"clause {formula}", learned=False, **roles)
         labels = [(role, label) for role, kind in roles.items() for label in kind.labels]
         number = {f"{role}={label}": n for n, (role, label) in enumerate(labels, start=1)}
