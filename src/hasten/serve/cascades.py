@@ -114,19 +114,14 @@ class ServedCascade(Served[Asking]):
 
     def state(self) -> dict[str, Any]:
         """Returns its promise, version, agreement and notes."""
-        cascade = self.cascade
-        agreement, suspect = cascade.agreement, cascade.suspect
-        return {
+        cascade, agreement = self.cascade, self.cascade.agreement
+        return cascade.standing() | {
             "version": self.version if cascade.champion is None else cascade.champion.name,
-            "trusted": cascade.trusted,
-            "allowed": 1 - max(cascade.risks.values()),
-            "promise": str(cascade.promise),
             "agreement": [agreement.estimate, agreement.low, agreement.high, agreement.n] if agreement.n else None,
             "audits": cascade.counters.audits,
             "disagreements": cascade.counters.disagreements,
             "calls": cascade.counters.calls,
-            "suspect": None if suspect is None else [suspect.start + 1, suspect.stop],
-            "notes": cascade.notes,
+            "notes": list(map(str, cascade.notes)),
         }
 
     def use(self, box: Callable[[Any], Any]) -> None:
