@@ -245,6 +245,8 @@ def explain(
         sentence = next(islice(common.sentences_of(source, format, max_line), n - 1, None), None)
         if sentence is None:
             raise CorpusError(f"{source} has fewer than {count(n, 'sentence')}. Choose one with --sentence.")
+    elif "[" not in source and "{" not in source:
+        raise CorpusError(f"There is no file {source!r}; and as a sentence it has no entities. {explaining.HOW}")
     else:
         sentence = explaining.read_sentence(source)
     with output_directory(out.parent):

@@ -51,19 +51,16 @@ def test_a_sentence_is_read_as_people_type_it(text: str, tokens: Any, spans: Any
 @pytest.mark.parametrize(
     ("text", "wrong"),
     [
-        (
-            "no such file.jsonl",
-            r"There is no file 'no such file.jsonl'; and as a sentence it has no entities. Write the",
-        ),
-        ("", "it has no entities"),
+        ("Nobody went.", r"The sentence 'Nobody went.' has no entities. Write the"),
+        ("", "has no entities"),
         ("[Colin went", "without its partner"),
         ("Colin] went", "without its partner"),
         ("[a [b] c]", "without its partner"),
         ("[] went", "nothing between the brackets"),
         ("{not json", "Not JSON"),
         ('{"tokens": []}', "'spans' is missing"),
-        ("x" * 100_000, "it has no entities"),
-        ("a\0b", "it has no entities"),
+        ("x" * 100_000, "has no entities"),
+        ("a\0b", "has no entities"),
     ],
 )
 def test_what_is_not_a_sentence_is_refused_in_words(text: str, wrong: str) -> None:
@@ -118,6 +115,8 @@ def test_the_command_line_explains_a_sentence_or_one_of_a_file(tagger: Tagger, t
     assert "theta = 0" in done.output
     assert "Colin" not in out.read_text()
     before = out.read_text()
+    done = run(cli.app, ["explain", str(model), "no such.jsonl", "-o", str(out)])
+    assert "There is no file 'no such.jsonl'; and as a sentence it has no entities. Write" in str(done.exception)
     done = run(cli.app, ["explain", str(model), str(file), "--sentence", "4", "-o", str(out)])
     assert isinstance(done.exception, CorpusError)
     assert "has fewer than 4 sentences" in str(done.exception)

@@ -131,7 +131,7 @@ def read_sentence(text: str) -> Sentence:
             spans.append((len(tokens), len(tokens) + len(words)))
         tokens += words
     if not spans:
-        raise CorpusError(f"There is no file {text!r}; and as a sentence it has no entities. {HOW}")
+        raise CorpusError(f"The sentence {text!r} has no entities. {HOW}")
     return Sentence("1", tuple(tokens), tuple(spans))
 
 
