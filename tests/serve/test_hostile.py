@@ -206,8 +206,22 @@ def test_a_token_is_needed_beyond_loopback_and_checked(folder):
         (["new.cascade", "--black-box", "shapes:box"], "--task"),
         (["shop.lp", "--token-file", "nowhere"], "token cannot be read"),
         (["shop.lp", "--token-file", "shop.lp"], "printable"),
+        (["shop.lp", "--solver", "cplex"], "There is no solver 'cplex'"),
+        (["shop.lp", "--task", "tags"], "is no cascade"),
+        (["news.hasten", "--black-box", "shapes:box"], "is no cascade"),
+        (["news.hasten", "--structures", "shapes:structures"], "is no speedup"),
+        (["new.cascade", "--task", "tags", "--black-box", "nowhere:box"], "There is no module 'nowhere'"),
+        (["new.cascade", "--task", "tags", "--black-box", "shapes.more:box"], "There is no module 'shapes.more'"),
     ],
 )
 def test_a_command_that_cannot_serve_says_why(folder, monkeypatch, args, says):
     monkeypatch.chdir(folder)
-    assert says in str(CliRunner().invoke(app, ["serve", *args]).exception)
+    assert says in str(CliRunner().invoke(app, ["serve", *args, "--port", "0"]).exception)
+
+
+def test_a_port_that_is_taken_is_named(server, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    port = str(server.port)
+    assert f"port {port}: Address already in use" in str(
+        CliRunner().invoke(app, ["serve", "shop.lp", "--port", port]).exception
+    )

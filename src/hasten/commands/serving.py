@@ -68,7 +68,7 @@ def serve(
         from hasten.journal import Journal
         from hasten.serve.app import App, Limits
         from hasten.serve.loading import Source
-        from hasten.serve.running import Server, check_address, log_as_json
+        from hasten.serve.running import Server, check_address, check_port, log_as_json
     except ImportError as error:
         raise MissingExtra(f"{error.name} is not installed: pip install 'hasten[serve]'") from None
 
@@ -81,6 +81,7 @@ def serve(
     if token is not None and (len(token) < 16 or not token.isascii() or not token.isprintable()):
         raise ProblemError("A token has at least 16 characters, all of them printable ASCII.")
     check_address(host, token)
+    check_port(host, port)
     log_as_json()
     kept = None if journal is None else Journal(journal, max_bytes=journal_size * 2**20, given=True)
     load = Source(str(model), structures, solver, name, task, black_box, risk, per_hour, kept, seconds)

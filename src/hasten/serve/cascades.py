@@ -18,7 +18,7 @@ from hasten.errors import ProblemError
 from hasten.model.problem import Problem
 from hasten.serve.served import Columns, Found, Refused, Served, Tensor
 from hasten.serve.texts import TEXT, of_strings
-from hasten.support.named import named
+from hasten.support.named import check_module, named
 from hasten.tasks.entity_relation.data.synthetic import generate as generate_news
 from hasten.tasks.entity_relation.extraction import Extraction
 from hasten.tasks.tagging.corpus import Tagged
@@ -148,4 +148,7 @@ def box_of(name: str, task: Task[Any], seconds: float) -> Callable[[Any], Any] |
     """Returns a black box behind HTTP, or a command; None for a function, which needs a process of its own."""
     if name.startswith(("http://", "https://")):
         return Endpoint(task, name, seconds)
-    return None if re.fullmatch(r"[\w.]+:[\w.]+", name) else Command(task, shlex.split(name), seconds)
+    if not re.fullmatch(r"[\w.]+:[\w.]+", name):
+        return Command(task, shlex.split(name), seconds)
+    check_module(name.partition(":")[0])
+    return None

@@ -13,6 +13,7 @@ from hasten.errors import ModelError, ProblemError
 from hasten.journal import Journal
 from hasten.model.structure import Structure
 from hasten.serve.served import Served
+from hasten.solvers import check_solver
 from hasten.support.named import named
 from hasten.support.tensors import format_of
 
@@ -49,6 +50,8 @@ class Source:
         path, name = Path(self.path), self.name or Path(self.path).name.partition(".")[0]
         if not re.fullmatch(r"[\w.-]+", name, re.ASCII):
             raise ProblemError(f"A model's name has letters, digits, dots, dashes and underscores; got {name!r}.")
+        if self.solver is not None:
+            check_solver(self.solver)
         if not path.is_file() and self.black_box is not None:
             return _cascade(self, name, "new")
         if not path.is_file():
@@ -57,10 +60,14 @@ class Source:
         found = format_of(path) or path.name
         for recognises, load in KINDS.items():
             if re.search(recognises, found):
+                if load is not _cascade and (self.task is not None or self.black_box is not None):
+                    raise ProblemError(f"{path} is no cascade. Leave --task and --black-box out.")
+                if load is not _speedup and self.structures is not None:
+                    raise ProblemError(f"{path} is no speedup. Leave --structures out.")
                 return load(self, name, version)
         raise ModelError(
-            f"{path} cannot be served. Give a saved Speedup, what `hasten train` or `hasten tag train` wrote, or a "
-            "program (.mps, .lp, .wcsp, .cfn, .uai, .wcnf)."
+            f"{path} cannot be served. Give a saved Speedup or cascade, what `hasten train` or `hasten tag train` "
+            "wrote, or a program (.mps, .lp, .wcsp, .cfn, .uai, .wcnf)."
         )
 
 

@@ -6,6 +6,7 @@ import asyncio
 import ipaddress
 import logging
 import signal
+import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -187,3 +188,14 @@ def check_address(host: str, token: str | None) -> None:
             f"{host} can be reached by others, so clients must show a token. Give one: --token-file FILE, or the "
             "environment variable HASTEN_TOKEN."
         )
+
+
+def check_port(host: str, port: int) -> None:
+    """Refuses an address that cannot be listened on, before a model is loaded for it."""
+    try:
+        socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
+    except OSError as error:
+        why = str(error.strerror).partition(" (")[0]
+        raise ProblemError(
+            f"Nobody can listen on {host}, port {port}: {why}. Give another --host or --port; port 0 takes a free one."
+        ) from None
