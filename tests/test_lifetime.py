@@ -57,6 +57,15 @@ def test_a_journal_teaches_again(journal, tmp_path):
     assert load(out, Extraction(), lambda text: text).trusted
 
 
+def test_a_journal_without_answers_teaches_nothing(tmp_path):
+    path, out = tmp_path / "b.journal", tmp_path / "b.cascade"
+    with Journal(path) as journal:
+        journal.write([("feedback", {"right": True})])
+    said = run(cli.app, ["journal", "replay", str(path), "--out", str(out)])
+    assert "no answers of a black box" in str(said.exception)
+    assert not out.exists()
+
+
 def test_a_stretch_is_asked_again(journal, tmp_path):
     out = tmp_path / "a.jsonl"
     code = "import json, sys; n = len(json.load(sys.stdin)['spans']);"

@@ -214,6 +214,8 @@ def test_settings_are_checked(settings):
 def test_what_is_no_task_or_no_function_is_refused():
     with pytest.raises(ProblemError, match="task must be a Task"):
         Cascade("text", Extractor())
+    with pytest.raises(ProblemError, match="not 'neurall'"):
+        Extraction("neurall")
     with pytest.raises(ProblemError, match="black_box must be a function"):
         Cascade(Extraction(), "http://localhost")
     with pytest.raises(ProblemError, match="at_once"):
@@ -222,6 +224,12 @@ def test_what_is_no_task_or_no_function_is_refused():
         Cascade(Extraction(), Extractor(), risk={})
     with pytest.raises(ProblemError, match="risk of 'entity' must be a share"):
         Cascade(Extraction(), Extractor(), risk={"entity": 2})
+
+
+@pytest.mark.parametrize("one", ["Ada lives in Ulm.", news()[0]])
+def test_one_input_is_no_list_of_inputs(one):
+    with pytest.raises(ProblemError, match=r"such as a list of one: predict\(\[text\]\)"):
+        Cascade(Extraction(), Extractor()).predict(one)
 
 
 # -- the promise ---------------------------------------------------------------------------------------------------

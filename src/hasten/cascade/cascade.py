@@ -31,7 +31,7 @@ from hasten.errors import HastenError, ProblemError
 from hasten.journal import Journal
 from hasten.speedup.audit import ALERT, Agreement, Audit, lower_limit
 from hasten.support.arrays import BoolArray, FloatArray
-from hasten.support.checks import check_whole
+from hasten.support.checks import brief, check_whole
 from hasten.support.progress import Tell, tell_nobody
 from hasten.tasks.task import Task, Text
 
@@ -136,6 +136,8 @@ class Cascade(Generic[Text]):
 
     def predict(self, inputs: Iterable[Text]) -> list[Reply[Text]]:
         """Answers inputs, asks the black box where it must, and learns."""
+        if isinstance(inputs, str) or not isinstance(inputs, Iterable):
+            raise ProblemError(f"predict takes inputs, such as a list of one: predict([text]); got {brief(inputs)}.")
         texts, replies = list(inputs), list[Reply[Text]]()
         for at in range(0, len(texts), AT_ONCE):
             replies += self.end(self.ask(self.begin(texts[at : at + AT_ONCE])))

@@ -106,6 +106,10 @@ def replay(
             tell("Learning", None)
             cascade = Cascade(found, box, risk=risk)
             cascade.take_in(journal)
+            if not journal.counts().keys() & {"asked", "audit"}:
+                raise ProblemError(
+                    f"{file} has no answers of a black box to learn from. Name the journal of a cascade."
+                )
         cascade.save(out)
         console.print(escape(printable(cascade)), highlight=False, soft_wrap=True)
         wrote(out)

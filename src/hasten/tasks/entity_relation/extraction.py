@@ -9,9 +9,10 @@ from typing import Any
 
 import msgspec
 
-from hasten.errors import CorpusError
+from hasten.errors import CorpusError, ProblemError
 from hasten.model.batch import Batch
 from hasten.support import forms
+from hasten.support.checks import brief
 from hasten.support.progress import Tell
 from hasten.support.tensors import Tensors
 from hasten.tasks.entity_relation.black_boxes import Box, read_black_box, train_black_box
@@ -73,6 +74,10 @@ class Extraction(Task[Sentence]):
 
     training: str = BlackBox.STRUCTURED
     title: str = "Entities and relations"
+
+    def __post_init__(self) -> None:
+        if self.training not in list(BlackBox):
+            raise ProblemError(f"A black box is {BlackBox.choices()}, not {brief(self.training)}.")
 
     def read(self, path: str) -> Iterator[Sentence]:
         """Reads sentences in any format of ours."""
