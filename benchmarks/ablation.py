@@ -72,7 +72,7 @@ def real(corpus: Path, unlabeled: Path | None, training: str) -> tuple[Batch, Ba
     """Returns problems to learn from and to measure on, with costs from a trained black box."""
     from hasten.tasks.entity_relation.data.corpus import Sentence, split
     from hasten.tasks.entity_relation.data.formats import read_corpus
-    from hasten.tasks.entity_relation.scoring.text import intern
+    from hasten.tasks.entity_relation.scoring.features import intern
     from hasten.tasks.entity_relation.scoring.training import train_black_box
 
     sentences = [sentence for sentence in read_corpus(corpus) if sentence.relations]

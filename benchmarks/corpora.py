@@ -119,7 +119,7 @@ def speed(language: Language, options: argparse.Namespace) -> None:
     from hasten.solvers import make_solver
     from hasten.support.progress import tell_nobody
     from hasten.tasks.entity_relation.data.formats.jsonl import from_json
-    from hasten.tasks.entity_relation.scoring.text import intern
+    from hasten.tasks.entity_relation.scoring.features import intern
     from hasten.tasks.entity_relation.scoring.training import train_black_box
     from hasten.tasks.entity_relation.task import EntityRelationTask
 

@@ -40,7 +40,7 @@ from hasten.support.progress import tell_nobody
 from hasten.tasks.entity_relation.data.corpora import Corpora
 from hasten.tasks.entity_relation.data.corpus import split
 from hasten.tasks.entity_relation.labelling import all_in_words
-from hasten.tasks.entity_relation.scoring.text import intern
+from hasten.tasks.entity_relation.scoring.features import intern
 from hasten.tasks.entity_relation.scoring.training import train_black_box, train_independent
 from hasten.tasks.entity_relation.task import EntityRelationTask, ordered_pairs
 

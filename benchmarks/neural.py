@@ -24,9 +24,8 @@ from hasten.search.beam import greedy
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.progress import show_progress, tell_nobody
 from hasten.tasks.entity_relation.black_boxes import train_black_box
-from hasten.tasks.entity_relation.data.corpora import Corpora
+from hasten.tasks.entity_relation.data.corpora import Corpora, parts_of
 from hasten.tasks.entity_relation.data.corpus import Sentence
-from hasten.tasks.entity_relation.data.split import parts_of
 from hasten.tasks.entity_relation.names import BlackBox
 from hasten.tasks.entity_relation.scoring.gold import gold
 from hasten.tasks.entity_relation.task import EntityRelationTask

@@ -31,7 +31,7 @@ from hasten.support.progress import tell_nobody
 from hasten.tasks.entity_relation.data.corpora import Corpora
 from hasten.tasks.entity_relation.data.corpus import split
 from hasten.tasks.entity_relation.names import Training
-from hasten.tasks.entity_relation.scoring.text import intern
+from hasten.tasks.entity_relation.scoring.features import intern
 from hasten.tasks.entity_relation.scoring.training import train_black_box
 from hasten.tasks.entity_relation.task import EntityRelationTask
 
@@ -125,11 +125,10 @@ def measure_sentences(corpora: Corpora, training: str, console: Console) -> list
     for name, settings, n in (
         ("exact", {}, cut),
         ("margins", {"margins": True}, cut),
-        ("cones", {"cones": True}, min(cut, 5000)),
     ):
         amortizer = Amortizer(max_problems=1024, **settings)
         _, learning = timed(lambda amortizer=amortizer, n=n: amortizer.learn(answers[:n]))  # type: ignore[misc]
-        some = asked[:200] if name == "cones" else asked
+        some = asked
         amortizer(some[:1])
         said, seconds = timed(lambda amortizer=amortizer, some=some: amortizer(some))  # type: ignore[misc]
         wrong = int((disagreeing(said, answers[cut : cut + len(some)]) & said.valid).sum())

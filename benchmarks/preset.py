@@ -21,14 +21,14 @@ from rich.console import Console
 from rich.table import Table
 
 from hasten.learning.learner import Learner
-from hasten.paper.learning import LearningSet
+from hasten.paper.methods import LearningSet
 from hasten.paper.test_set import SentenceTestSet
 from hasten.search.beam import BeamSearch, greedy
 from hasten.support.progress import tell_nobody
 from hasten.tasks.entity_relation.data.corpora import Corpora
 from hasten.tasks.entity_relation.data.corpus import Sentence, split
 from hasten.tasks.entity_relation.names import Training
-from hasten.tasks.entity_relation.scoring.text import Text, intern
+from hasten.tasks.entity_relation.scoring.features import Text, intern
 from hasten.tasks.entity_relation.scoring.training import train_black_box
 from hasten.tasks.entity_relation.task import EntityRelationTask
 from hasten.tasks.evaluation.study import Measuring

@@ -4,7 +4,6 @@
     python benchmarks/scale.py speed MODEL SENTENCES.jsonl [--rounds 3] [--ray]       # 1 and 2 processes, Ray, in turns
     python benchmarks/scale.py threads MODEL SENTENCES.jsonl                          # why processes
     python benchmarks/scale.py bad MODEL SENTENCES.jsonl [--ray]                      # bad lines among good ones
-    python benchmarks/scale.py learning [--corpus CORPUS] [--shards 8]                # mixing against the sequential
     python benchmarks/scale.py cluster MODEL SENTENCES.jsonl   # three nodes; a node and the driver are killed
     python benchmarks/scale.py cold MODEL SENTENCES.jsonl      # two actors of a node that has no kernels yet
 
@@ -17,7 +16,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import math
 import os
 import random
 import shutil
@@ -26,35 +24,20 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-import numpy as np
-
-from hasten import Batch, Certifier, Learner
-from hasten.learning.mixing import Labelled, fit_shards
-from hasten.model.solution import Solutions
 from hasten.scale.run import Here, Run, Sharding, predict_shards
-from hasten.scale.stream import Answer, read_pieces
-from hasten.scale.work import Piece
-from hasten.search.beam import BeamSearch
-from hasten.speedup.calibration import disagreeing
-from hasten.support.arrays import IntArray
-from hasten.support.progress import tell_nobody
-from hasten.tasks.entity_relation.data.corpora import Corpora
+from hasten.scale.work import Answer, Piece, read_pieces
 from hasten.tasks.entity_relation.data.formats import read_corpus, write_jsonl
 from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.labelling import Labeller
-from hasten.tasks.entity_relation.scoring.text import intern
-from hasten.tasks.entity_relation.scoring.training import train_black_box
 from hasten.tasks.entity_relation.tagger import Tagger
-from hasten.tasks.entity_relation.task import EntityRelationTask
 
 SHARD = 10_000
 LOCAL: dict[str, Any] = {"include_dashboard": False, "log_to_driver": False, "_node_ip_address": "127.0.0.1"}
@@ -74,14 +57,9 @@ def main() -> None:
         command.add_argument("--ray", action="store_true")
         command.add_argument("--rounds", type=int, default=3)
         command.add_argument("--engines", nargs="*", default=[])
-    learning = commands.add_parser("learning")
-    learning.add_argument("--corpus")
-    learning.add_argument("--unlabeled", nargs="*", default=[])
-    learning.add_argument("--shards", type=int, default=8)
-    learning.add_argument("--epochs", type=int, default=5)
     args = parser.parse_args()
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
-    ways = {"text": make_text, "speed": speed, "threads": threads, "bad": bad, "learning": learn, "cluster": cluster}
+    ways = {"text": make_text, "speed": speed, "threads": threads, "bad": bad, "cluster": cluster}
     (ways | {"cold": cold})[args.command](args)
 
 
@@ -240,71 +218,6 @@ def answered(args: argparse.Namespace, source: Path, out: Path) -> Run:
     ray.shutdown()
     assert isinstance(run, Run)
     return run
-
-
-# Learning.
-
-
-def learn(args: argparse.Namespace) -> None:
-    """The same number of epochs in sequence and over shards: agreement on held-out sentences, and seconds an epoch."""
-    task = EntityRelationTask(features="triples")
-    corpora = Corpora.read(Path(args.corpus), [*map(Path, args.unlabeled)]) if args.corpus else Corpora.made_up(4000, 0)
-    box = train_black_box("structured", corpora.labelled, task, seed=0, tell=tell_nobody)
-    text = intern(corpora.unlabeled)
-    batch = task.batch(text.n_entities, box.costs(text)[0])
-    batch = batch.select(np.random.default_rng(0).permutation(len(batch)))
-    answers = Certifier()(batch)
-    cut = len(batch) * 4 // 5
-    held = batch.select(np.arange(cut, len(batch)))
-    truth = Solutions.scored(held, answers.labels[batch.places(np.arange(cut, len(batch)))])
-    print(f"{cut:,} sentences to learn from, {len(held):,} held out, {args.epochs} epochs")
-    parts = [np.arange(i, cut, args.shards) for i in range(args.shards)]
-    shards = [(batch.select(part), answers.labels[batch.places(part)]) for part in parts]
-    every = (batch.select(np.arange(cut)), answers.labels[: batch.variable_at[cut]])
-    for name, preset, widths in (
-        ("Algorithm 1", Learner.paper, (1, 2)),
-        ("averaged", partial(Learner, enforce=False, look_ahead=False), (1, 2, 4, 8)),
-    ):
-        for width in widths:
-            learner = preset(width, epochs=args.epochs, progress=False)
-            alone = replace(learner).fit(*every)
-            report(f"{name}, b={width}, sequential", alone, held, truth, enforce=learner.enforce)
-            mixed = fit_shards(replace(learner), shards).learner
-            report(f"{name}, b={width}, {args.shards} shards", mixed, held, truth, enforce=learner.enforce)
-    epochs_scale(every, shards)
-
-
-def epochs_scale(every: Labelled, shards: list[Labelled], times: int = 10, rounds: int = 3) -> None:
-    """Seconds of an epoch over all problems `times` over: in sequence, and over shards with one thread and two."""
-    (everything, *repeated), learner = (
-        [repeat(*each, times) for each in (every, *shards)],
-        Learner(2, progress=False, enforce=False, look_ahead=False),
-    )
-    ways: dict[str, Callable[[], object]] = {
-        "in sequence": lambda: replace(learner, epochs=1).fit(*everything),
-        "one thread": lambda: fit_shards(replace(learner, epochs=1), repeated),
-        "two threads": lambda: fit_shards(replace(learner, epochs=1), repeated, n_jobs=2),
-    }
-    print(f"an epoch over {len(everything[0]):,} problems, {len(shards)} shards, best of {rounds}")
-    best = dict.fromkeys(ways, math.inf)
-    for _ in range(rounds):
-        for name, way in ways.items():
-            began = time.perf_counter()
-            way()
-            best[name] = min(best[name], time.perf_counter() - began)
-    print(", ".join(f"{name} {seconds:.2f} s" for name, seconds in best.items()))
-
-
-def repeat(batch: Batch, labels: IntArray, times: int) -> Labelled:
-    return batch.select(np.tile(np.arange(len(batch)), times)), np.tile(labels, times)
-
-
-def report(name: str, learner: Learner, held: Any, truth: Solutions, *, enforce: bool) -> None:
-    found = BeamSearch(learner.width, learner.weights, enforce=enforce)(held)
-    wrong = disagreeing(found, truth)
-    seconds = sum(epoch.seconds for epoch in learner.trace) / len(learner.trace)
-    rate = f"{len(wrong):,} held out; {seconds:.2f} s an epoch, {learner.n_mistakes:,} mistakes"
-    print(f"{name}: agreement {1 - wrong.mean():.4f} on {rate}")
 
 
 # A cluster of three nodes.

@@ -44,7 +44,7 @@ from hasten.tasks.entity_relation.data.corpora import Corpora
 from hasten.tasks.entity_relation.data.corpus import split
 from hasten.tasks.entity_relation.names import Training
 from hasten.tasks.entity_relation.scoring.cheap import relation_features
-from hasten.tasks.entity_relation.scoring.text import intern
+from hasten.tasks.entity_relation.scoring.features import intern
 from hasten.tasks.entity_relation.scoring.training import train_black_box
 from hasten.tasks.entity_relation.task import EntityRelationTask
 

@@ -32,8 +32,8 @@ from hasten.tasks.entity_relation.data.corpus import Sentence, split
 from hasten.tasks.entity_relation.names import Training
 from hasten.tasks.entity_relation.neural.encoder import SIZE, loaded
 from hasten.tasks.entity_relation.scoring.cheap import N_CHEAP, relation_features
+from hasten.tasks.entity_relation.scoring.features import intern
 from hasten.tasks.entity_relation.scoring.gold import gold
-from hasten.tasks.entity_relation.scoring.text import intern
 from hasten.tasks.entity_relation.scoring.training import train_black_box
 from hasten.tasks.entity_relation.task import EntityRelationTask, ordered_pairs
 

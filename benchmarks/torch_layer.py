@@ -1,6 +1,7 @@
 """What the layer of `hasten.torch` costs: beside flat NumPy batches, in a training step, beside PyEPO and pytorch-crf.
 
-Rows are measured in turns within one run, medians of processor time, with one thread. Sections:
+Rows are measured in turns of five calls within one run (--calls 1: of one call, whose caches the others have emptied),
+medians of processor time, with one thread. Sections:
 
     decode      padded CPU tensors beside the flat NumPy batch of the same problems, entities and relations and chains
     step        a training step on sentences as CoNLL04 has them: a BiLSTM over 384 numbers for each word, pairs of
@@ -8,7 +9,9 @@ Rows are measured in turns within one run, medians of processor time, with one t
     pyepo       SPO+ and Fenchel-Young steps beside PyEPO with Gurobi on the same problems; gradients are compared
     crf         decoding chains beside pytorch-crf
 
-    python benchmarks/torch_layer.py [decode step pyepo crf] [--repeats 20]     # pip install pyepo pytorch-crf gurobipy
+    python benchmarks/torch_layer.py [decode step pyepo crf] [--repeats 20] [--calls 5]
+
+Needs `pip install pyepo pytorch-crf gurobipy`.
 """
 
 from __future__ import annotations
@@ -36,6 +39,7 @@ ARGUMENTS = {
 }
 # How many of CoNLL04's sentences with relations have 2, 3, … entities; the 48 with 8 or more count as 8.
 N_ENTITIES = {2: 380, 3: 402, 4: 318, 5: 152, 6: 94, 7: 47, 8: 48}
+CALLS = 5  # of each way in its turn
 N_WORDS = 29  # of such a sentence, in the mean; the longest of 32 has 67, so batches padded to 58 are no favour to us
 
 
@@ -64,14 +68,15 @@ def chain(n_labels: int) -> tuple[hasten.Schema, Callable[[int], hasten.Structur
 
 
 def medians(calls: Sequence[Callable[[], object]], repeats: int) -> list[float]:
-    """Returns the median seconds of each call, measured in turns."""
+    """Returns the median seconds of each call, measured in turns of `CALLS`."""
     times: list[list[float]] = [[] for _ in calls]
     for turn in range(repeats + 2):
         for call, mine in zip(calls, times, strict=True):
-            start = process_time()
-            call()
-            if turn >= 2:
-                mine.append(process_time() - start)
+            for _ in range(CALLS):
+                start = process_time()
+                call()
+                if turn >= 2:
+                    mine.append(process_time() - start)
     return [float(np.median(mine)) for mine in times]
 
 
@@ -290,7 +295,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sections", nargs="*", metavar="section", default=list(SECTIONS), help=", ".join(SECTIONS))
     parser.add_argument("--repeats", type=int, default=20)
+    parser.add_argument("--calls", type=int, default=5)
     options = parser.parse_args()
+    global CALLS
+    CALLS = options.calls
     torch.set_num_threads(1)
     for section in options.sections:
         SECTIONS[section](options.repeats)

@@ -26,7 +26,7 @@ from rich.console import Console
 
 from hasten import Batch, BeamSearch, Certifier, Solutions
 from hasten.bench.families import TASK
-from hasten.bench.text import Source
+from hasten.bench.run import Source
 from hasten.search.beam import greedy
 from hasten.search.theta import FORCED
 from hasten.support.arrays import IntArray
@@ -34,10 +34,9 @@ from hasten.support.progress import tell_nobody
 from hasten.tasks.entity_relation.data.corpora import Corpora
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.names import Training
-from hasten.tasks.entity_relation.scoring import native
-from hasten.tasks.entity_relation.scoring.features import MAX_FEATURES, variable_features
+from hasten.tasks.entity_relation.scoring import black_box
+from hasten.tasks.entity_relation.scoring.features import MAX_FEATURES, Text, intern, variable_features
 from hasten.tasks.entity_relation.scoring.gold import gold
-from hasten.tasks.entity_relation.scoring.text import Text, intern
 from hasten.tasks.entity_relation.scoring.training import N_BUCKETS, train_black_box
 from hasten.tasks.evaluation.tables import column, terminal_table
 
@@ -72,7 +71,7 @@ def searches(source: Source) -> tuple[list[dict[str, Any]], list[IntArray]]:
 
     def skipping(read: Text) -> Solutions:
         empty = np.zeros(scorer.cost_at(read)[-1])
-        return native.search(scorer, read, TASK.batch(read.n_entities, empty), BeamSearch(1, theta=FORCED))
+        return black_box.search(scorer, read, TASK.batch(read.n_entities, empty), BeamSearch(1, theta=FORCED))
 
     every: dict[str, Any] = {"greedy": greedy(), "beam 1": BeamSearch(1), "beam 2": BeamSearch(2)}
     for name, search in (every | {"certifier": Certifier()}).items():

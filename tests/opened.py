@@ -6,7 +6,7 @@ from types import ModuleType
 from typing import Any
 
 from hasten.jit import backend, tiers
-from hasten.jit.namespaces import function_of, is_kernel
+from hasten.jit.tiers import function_of, is_kernel
 
 
 @cache

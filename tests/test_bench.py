@@ -122,7 +122,7 @@ def test_a_budget_ends_a_round():
 
 
 def test_a_quick_run_of_our_own_engine_is_complete(tmp_path, monkeypatch, capsys):
-    missing = Peer("nowhere", "a peer that nobody has", PEERS["gurobi"].make, "no_such_package", "no-such-package")
+    missing = Peer("nowhere", "a peer that nobody has", PEERS["gurobi"].make, "no-such-package")
     monkeypatch.setattr(run, "PEERS", {**PEERS, "nowhere": missing})
     peers = ["hasten", "hasten batch", "nowhere"]
     results = run.main(run.Choice(["random", "assignment"], [2, 3], peers, 3, quick=True), tmp_path)
@@ -155,7 +155,7 @@ def test_unknown_names_are_errors():
 
 
 def test_a_full_choice_leaves_out_what_is_not_installed_with_one_line(monkeypatch):
-    missing = {n: Peer(n, "", PEERS["gurobi"].make, "no_such_package", "no-such-package") for n in ("here", "there")}
+    missing = {n: Peer(n, "", PEERS["gurobi"].make, "no-such-package") for n in ("here", "there")}
     monkeypatch.setattr(run, "PEERS", {"hasten": PEERS["hasten"], **missing})
     said = []
     assert run.Choice().installed(said.append) == ["hasten"]

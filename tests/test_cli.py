@@ -79,9 +79,7 @@ def test_train_then_predict_then_convert(tmp_path):
     write_jsonl(corpus, generate(250, 0))
     write_jsonl(text, generate(300, 1, labelled=False))
     model, out = tmp_path / "model", tmp_path / "out.jsonl"
-    trained = run(
-        cli.app, ["train", "--corpus", str(corpus), "--unlabeled", str(text), "--out", str(model), "--induce"]
-    )
+    trained = run(cli.app, ["train", str(corpus), "--unlabeled", str(text), "--out", str(model), "--induce"])
     assert trained.exit_code == 0, trained.output
     assert "theta" not in trained.output.lower()  # there was not enough text to calibrate it, and nobody asked
     for mode in ("certified", "search"):
@@ -117,7 +115,7 @@ def test_reproduce_reads_a_corpus(tmp_path):
     write_jsonl(text, generate(80, 1, labelled=False))
     ids = [sentence.id for sentence in read_jsonl(corpus)]
     (tmp_path / "test.ids").write_text("\n".join(ids[:30]))
-    arguments = ["--corpus", str(corpus), "--unlabeled", str(text), "--runs", "1", "--black-box", "independent"]
+    arguments = [str(corpus), "--unlabeled", str(text), "--runs", "1", "--black-box", "independent"]
     arguments += ["--split", str(tmp_path / "test.ids"), "--epochs", "2", "--seeds", "2"]
     done = run(cli.app, ["reproduce", *arguments, "--out", str(tmp_path / "out")])
     assert done.exit_code == 0, done.output
@@ -135,22 +133,22 @@ def test_reproduce_reads_a_corpus(tmp_path):
 ERRORS = [
     (["predict", "nowhere", "-", "-"], "There is no file nowhere."),
     (["predict", "nowhere", "-", "-", "--solver", "glpk"], "no solver 'glpk'"),
-    (["reproduce", "--corpus", "nowhere.jsonl", "--out", "out"], "nowhere.jsonl"),
-    (["reproduce", "--corpus", "nowhere.jsonl", "--out", "out", "--solver", "glpk"], "no solver 'glpk'"),
-    (["reproduce", "--corpus", "nowhere.jsonl", "--out", f"{__file__}/out"], "test_cli.py is not a directory"),
+    (["reproduce", "nowhere.jsonl", "--out", "out"], "nowhere.jsonl"),
+    (["reproduce", "nowhere.jsonl", "--out", "out", "--solver", "glpk"], "no solver 'glpk'"),
+    (["reproduce", "nowhere.jsonl", "--out", f"{__file__}/out"], "test_cli.py is not a directory"),
     (["demo", "--out", f"{__file__}/out"], "test_cli.py is not a directory"),
     (["bench", "--out", f"{__file__}/out"], "test_cli.py is not a directory"),
-    (["train", "--corpus", "nowhere.jsonl", "--out", f"{__file__}/out"], "test_cli.py cannot be written: "),
+    (["train", "nowhere.jsonl", "--out", f"{__file__}/out"], "test_cli.py cannot be written: "),
     (["predict", __file__, "-", "-"], "test_cli.py is not a labeller of entities and relations, or is damaged"),
     (
-        ["train", "--corpus", "nowhere.jsonl", "--out", __file__],
+        ["train", "nowhere.jsonl", "--out", __file__],
         "test_cli.py is there already, and is not a labeller of entities and relations",
     ),
-    (["train", "--corpus", "nowhere.jsonl", "--out", "new/model"], "nowhere.jsonl"),
+    (["train", "nowhere.jsonl", "--out", "new/model"], "nowhere.jsonl"),
     (["convert", "nowhere.jsonl", "out.jsonl", "--format", "xml"], "no corpus format 'xml'"),
     (["convert", ".", "out.jsonl"], ". is a directory. Name a file in it."),
     (["convert", __file__, "-"], "Name it: --format, one of jsonl"),
-    (["train", "--corpus", __file__, "--out", "model"], "hasten convert, with --format one of jsonl"),
+    (["train", __file__, "--out", "model"], "hasten convert, with --format one of jsonl"),
 ]
 
 

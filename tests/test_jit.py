@@ -26,8 +26,7 @@ import hasten
 from hasten.jit import cache as kernel_cache
 from hasten.jit import tiers
 from hasten.jit.backend import KEPT, NOT_KEPT, NOTICE, NoticingCache
-from hasten.jit.namespaces import function_of, is_kernel
-from hasten.jit.tiers import DRIVERS
+from hasten.jit.tiers import DRIVERS, function_of, is_kernel
 from hasten.paper.demo import running_example
 from hasten.programs.statement import Builder
 from hasten.search.constrained import ConstrainedSearch
@@ -84,7 +83,7 @@ def test_a_kernel_is_compiled_anew_once_any_other_has_changed(tmp_path: Path, mo
     file.write_text(SOURCE)
     hits = []
     for stamp in ("one", "one", "another", "another"):
-        monkeypatch.setattr(kernel_cache, "stamp", lambda stamp=stamp: stamp)
+        monkeypatch.setattr(kernel_cache, "stamp", lambda file, stamp=stamp: stamp)
         double = load(file)
         assert double(3) == 6
         hits.append(n_hits(double))
@@ -139,27 +138,40 @@ def test_kernels_for_a_portable_processor_are_taken(
     sys.modules.pop("doubling", None)
 
 
-def test_the_stamp_changes_with_what_mentions_kernels_alone(tmp_path: Path) -> None:
-    (tmp_path / "sub").mkdir()
-    other, kernels = tmp_path / "other.py", tmp_path / "sub" / "mine.py"
-    other.write_text("x = 1")
-    kernels.write_text("from hasten.jit import kernel")
-    first = kernel_cache.stamp_of(tmp_path)
-    other.write_text("x = 2")
-    assert kernel_cache.stamp_of(tmp_path) == first
-    kernels.write_text("from hasten.jit import kernel  # edited")
-    assert kernel_cache.stamp_of(tmp_path) != first
+def test_the_stamp_changes_with_what_a_driver_is_made_of_alone(tmp_path: Path) -> None:
+    texts = {
+        "driver": "from hasten.sub import (\n    kernels,\n)\nfrom hasten.plain import x\n",
+        "sub/__init__": "",
+        "sub/kernels": "from hasten.jit import kernel\n    from hasten.further import y\n",
+        "further": "from hasten.jit import kernel\n",
+        "another": "from hasten.jit import kernel\n",  # imported by nobody
+        "plain": "x = 1\n",  # without kernels
+        "jit/passes": "z = 1\n",  # of the room that compiles all of them
+    }
+    for name, text in texts.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / f"{name}.py").write_text(text)
+
+    def stamp() -> str:
+        return kernel_cache.stamp.__wrapped__(tmp_path / "driver.py", tmp_path)
+
+    first = stamp()
+    for name in texts:
+        (tmp_path / f"{name}.py").write_text(texts[name] + "# edited")
+        assert (stamp() != first) == (name in ("driver", "sub/kernels", "further", "jit/passes")), name
+        (tmp_path / f"{name}.py").write_text(texts[name])
+    assert stamp() == first
 
 
-@pytest.mark.parametrize("file", sorted(PACKAGE.glob("jit/*.py")) + sorted(PACKAGE.rglob("kernels/**/*.py")))
-def test_the_stamp_changes_with_every_module_of_the_kernels(file: Path, tmp_path: Path) -> None:
-    """Also with one that others reach only through a front door, as enumeration does `hasten.kernels.rows`."""
-    copy = tmp_path / file.relative_to(PACKAGE)
-    copy.parent.mkdir(parents=True)
-    copy.write_bytes(file.read_bytes())
-    first = kernel_cache.stamp_of(tmp_path)
-    copy.write_bytes(file.read_bytes() + b"# edited")
-    assert kernel_cache.stamp_of(tmp_path) != first
+def test_old_files_are_removed_and_those_in_use_are_kept(own_cache: Path) -> None:
+    stamp = kernel_cache.stamp(PACKAGE / "kernels" / "score.py")
+    names = [f"hasten.kernels.score.{name}.kernel" for name in (f"score_batch.{stamp}.abc", "score_batch.old.abc")]
+    names += ["hasten.gone.driver.old.abc.kernel", "another.thing"]
+    own_cache.mkdir(exist_ok=True)
+    for name in names:
+        (own_cache / name).write_bytes(b"")
+    assert kernel_cache.remove_old_files() == 2
+    assert sorted(each.name for each in own_cache.iterdir()) == sorted([names[0], names[3]])
 
 
 def name_of(file: Path) -> str:
@@ -178,7 +190,7 @@ def imports_of(module: str) -> dict[str, tuple[str, str]]:
 
 def home_of(module: str, name: str) -> str:
     """Returns the module where an imported name stands: those on the way only pass it on. It may be one itself."""
-    if name in imports_of(module):
+    if imports_of(module).get(name, (module, name)) != (module, name):  # a room may import a module of its own
         return home_of(*imports_of(module)[name])
     return f"{module}.{name}" if importlib.util.find_spec(module).submodule_search_locations else module
 

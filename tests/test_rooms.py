@@ -27,10 +27,11 @@ SHARED = "tasks.task tasks.evaluation"
 LABELLING = "tasks.entity_relation"
 PAPER = f"{SCORING} {SHARED} {LABELLING}"
 PROGRAMS = "programs programs.reading programs.adopting"
-EDGES = f"{PAPER} tasks.tagging paper scale ray bench warm"
+EDGES = f"{PAPER} tasks.tagging paper scale ray bench warm journal cascade"
 MAY_IMPORT = {
     "errors": "",
     "support": "errors",
+    "journal": "errors support",
     "jit": "support",
     "kernels": "support jit",
     "kernels.search": "support jit kernels proof.elimination",
@@ -66,16 +67,17 @@ MAY_IMPORT = {
     "tasks.entity_relation.data.formats": "errors support tasks.text tasks.entity_relation.data.corpus",
     "tasks.entity_relation.task": f"errors support model {DATA}",
     "tasks.entity_relation.scoring": f"{MODEL} jit kernels.search search {PROOF} learning tasks.averaging {TASK}",
-    "cascade": f"{CORE} sums tasks.task",
+    "cascade": f"{CORE} sums tasks.task journal",
     "scale": f"{CORE} {SCORING} {LABELLING}",
-    "ray": f"{CORE} scale {LABELLING}",
+    "ray": f"{CORE} scale {LABELLING} serve",
     "padded": f"{CORE} sums",
     "torch": f"{CORE} sums padded",
     "jax": f"{CORE} padded",
     "bench": f"{CORE} {SCORING} tasks.evaluation",
     "paper": f"{CORE} {PAPER}",
     "warm": f"{CORE} {PAPER} programs paper sums padded",
-    "commands": f"{CORE} {EDGES} {PROGRAMS} hasten",
+    "serve": f"journal {CORE} {PAPER} tasks.tagging {PROGRAMS} cascade hasten",
+    "commands": f"{CORE} {EDGES} {PROGRAMS} journal serve hasten",
     "cli": "errors support commands hasten",
     "hasten": f"{CORE} {PROGRAMS} hosts padded",
     "__main__": "cli",

@@ -24,7 +24,6 @@ from hasten.hosts.milp import milp
 from hasten.learning.gate import Gate
 from hasten.learning.learner import Learner
 from hasten.model.batch import Batch
-from hasten.model.families import Family
 from hasten.model.problem import Problem
 from hasten.model.rules import Rule
 from hasten.model.schema import Schema
@@ -38,7 +37,7 @@ from hasten.programs.requirements import Requirements
 from hasten.proof.certifier import Certifier
 from hasten.search.beam import BeamSearch, greedy
 from hasten.solvers import Solver, available_solvers, make_solver
-from hasten.speedup.on_demand import OnDemand
+from hasten.speedup.on_demand import Family, OnDemand
 from hasten.speedup.parts import Certified, Learned, Limits, Search, Trust
 from hasten.speedup.predictor import Speedup
 

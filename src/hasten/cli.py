@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 
 import hasten
-from hasten.commands import bench, experiments, predicting, programs, setup, tagging, text
+from hasten.commands import experiments, lifetime, programs, serving, tagging, text
 from hasten.commands.common import Command, Group, console, errors
 from hasten.errors import HastenError
 from hasten.support.terminal import all_printed, printable
@@ -26,18 +26,20 @@ for command in (
     experiments.demo,
     experiments.reproduce,
     text.train,
-    predicting.predict,
+    text.predict,
     text.evaluate,
     text.explain,
     text.convert,
     experiments.compare,
     programs.solve,
-    bench.bench,
+    serving.serve,
+    experiments.bench,
 ):
     app.command(cls=Command)(command)
 app.add_typer(tagging.app, name="tag")
-app.command("compile", cls=Command)(setup.compile_all)
-app.command(cls=Command)(setup.solvers)
+app.add_typer(lifetime.app, name="journal")
+app.command("compile", cls=Command)(programs.compile_all)
+app.command(cls=Command)(programs.solvers)
 
 
 def _version(value: bool) -> None:
@@ -70,16 +72,15 @@ def main() -> None:
     try:
         with all_printed():
             app()
-    except HastenError as error:
-        errors.print(f"[red]Error:[/] {escape(printable(error))}", highlight=False, soft_wrap=True)
-        sys.exit(1)
     except BrokenPipeError:  # nobody reads any more, as behind `| head`
         sys.exit(1)
-    except OSError as error:  # of a file that a task of one's own opens
-        if error.filename is None:
-            raise
-        told = f"{error.filename}: {error.strerror}. Check the path."
-        errors.print(f"[red]Error:[/] {escape(printable(told))}", highlight=False, soft_wrap=True)
+    except (HastenError, OSError) as error:
+        said = str(error)
+        if not isinstance(error, HastenError):  # of a file that a task of one's own opens
+            if error.filename is None:
+                raise
+            said = f"{error.filename}: {error.strerror}. Check the path."
+        errors.print(f"[red]Error:[/] {escape(printable(said))}", highlight=False, soft_wrap=True)
         sys.exit(1)
     except Interrupted:
         errors.print("Interrupted. Nothing half-done was left behind.")

@@ -6,14 +6,11 @@ Kernels are compiled when they are first called. Here each is called, on problem
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 
 from hasten.certificates.writing import Draft, stated
 from hasten.jit import tiers
-from hasten.jit.cache import remove_old_files
-from hasten.jit.tiers import DRIVERS
 from hasten.learning.gate import Gate
 from hasten.learning.learner import Learner
 from hasten.learning.mining import Evidence
@@ -52,7 +49,7 @@ from hasten.support.progress import Tell, tell_nobody
 from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.names import Training
 from hasten.tasks.entity_relation.scoring.cheap import relation_features
-from hasten.tasks.entity_relation.scoring.text import intern
+from hasten.tasks.entity_relation.scoring.features import intern
 from hasten.tasks.entity_relation.tagger import Tagger, TrainingSettings
 from hasten.tasks.entity_relation.task import EntityRelationTask
 
@@ -60,28 +57,17 @@ CUT_SIDE = 9  # of a grid that is cut: a smaller one is eliminated
 CLIQUE = 12  # variables of a clique that is neither eliminated nor thin
 
 
-class Compiled(NamedTuple):
-    """The outcome of compiling everything."""
-
-    n_drivers: int
-    n_new: int  # those that were not compiled before
-    n_removed: int  # files that other versions had left
-
-
-def compile_and_tidy(tell: Tell = tell_nobody) -> Compiled:
-    """Compiles what is not compiled yet, and removes what other versions left."""
-    n_new = sum(not driver.is_compiled for driver in DRIVERS)
-    compile_kernels(tell)
-    return Compiled(len(DRIVERS), n_new, remove_old_files())
-
-
 def compile_kernels(tell: Tell = tell_nobody) -> None:
     """Compiles what is not compiled yet, and keeps it where the next process finds it."""
     tiers.TIER = tiers.COMPILED  # for the rest of the process
     problem = running_example()
+
+    def scorer(problems: IntArray, variables: IntArray) -> FloatArray:
+        return np.concatenate([problem.costs_of(int(v)) for v in variables])
+
     stages: dict[str, Callable[[], object]] = {
         "search": lambda: greedy()(problem),
-        "lazy search": lambda: _search_lazily(problem),
+        "lazy search": lambda: BeamSearch(2, theta=1.0)(problem.structure.problem(scorer)),
         "constrained search": lambda: ConstrainedSearch()(problem),
         "proof": lambda: _prove(problem),
         "cut": _cut,
@@ -92,10 +78,8 @@ def compile_kernels(tell: Tell = tell_nobody) -> None:
         "enumeration": lambda: make_solver("brute").solve(problem),
         "checks": lambda: [each.check([0] * each.n_variables) for each in (problem, _counted())],
         "learning": lambda: _learn(problem),
-        "learning of tables": lambda: _learn_tables(problem),
         "calibration": lambda: Calibrator().theta(BeamSearch(2), _noise(problem, 100)),
         "entities and relations": _label_text,
-        "gate": _guess,
         "past answers": lambda: _recall(problem),
         "sums": lambda: (marginals(problem), sample(problem)),
         "programs": _adopt,
@@ -122,18 +106,12 @@ def _pad(problem: Problem) -> None:
     inference.tuples(placed, [labels], np.ones((1, 1)))
 
 
-def _search_lazily(problem: Problem) -> None:
-    def scorer(problems: IntArray, variables: IntArray) -> FloatArray:
-        return np.concatenate([problem.costs_of(int(v)) for v in variables])
-
-    BeamSearch(2, theta=1.0)(problem.structure.problem(scorer))
-
-
 def _prove(problem: Problem) -> None:
     """Looks, then goes on with every step, on costs that looking does not settle; then on many at a time."""
     Certifier()(_noise(problem, 64))
     Certifier()(_counted())
     Certifier()(_packed())
+    Certifier()(_related())
     for seed in range(20):
         costs = np.random.default_rng(seed).normal(size=problem.cost.size)
         report = Certifier().report(problem.structure.batch(costs[None]))
@@ -188,6 +166,17 @@ def _counted() -> Problem:
     return shape.problem([[1.0, 0.0], [1.0, 0.0]])
 
 
+def _related() -> Problem:
+    """Returns two spans of many types, which a relation would pull from their cheapest ones."""
+    schema = Schema()
+    kind, relation = schema.variable("kind", [str(n) for n in range(32)]), schema.variable("relation", ["part", "none"])
+    args = schema.factor("args", source=kind, relation=relation, target=kind)
+    args.allow(relation="none").allow(relation="part", source="1", target="1")
+    shape = schema.structure()
+    shape.connect(args, source=shape.add(kind), relation=shape.add(relation), target=shape.add(kind))
+    return shape.problem([np.arange(32.0), [0.0, 9.0], np.arange(32.0)])
+
+
 def _packed() -> Problem:
     """Returns items to pack within two limits: rows are all that is left to branch on."""
     rng = np.random.default_rng(0)
@@ -205,11 +194,7 @@ def _learn(problem: Problem) -> None:
     Evidence.of(batch, answers.values, every)
     changing = Changing(batch, np.zeros(problem.structure.schema.n_weights, dtype=bool))
     Perceptron(changing, batch, answers.values, StepSize(1.0, 0.0)).run(every)
-
-
-def _learn_tables(problem: Problem) -> None:
-    """Learns from the answers to other problems: there is much to learn, and nothing to agree with."""
-    others = Certifier()(_noise(problem, 60, seed=1))
+    others = Certifier()(_noise(problem, 60, seed=1))  # there is much to learn from, and nothing to agree with
     learned = Speedup(problem.structure.schema, answer="learned", trust=Trust(min_agreement=None))
     learned.fit(_noise(problem, 60), others.labels)
 
@@ -247,13 +232,10 @@ def _adopt() -> None:
     Program(path.statement()).solve()
 
 
-def _guess() -> None:
+def _label_text() -> None:
     task, text = EntityRelationTask(), intern(generate(20, seed=0))
     batch = task.batch(text.n_entities, np.zeros(int((text.n_entities * (6 * text.n_entities - 2)).sum())))
     GatedSearch(Gate({"relation": relation_features(text)}, n_rows=16).fit(batch, Certifier()(batch)))(batch)
-
-
-def _label_text() -> None:
     sentences = list(generate(20, seed=0))
     for training in Training:
         tagger = Tagger.train(sentences, settings=TrainingSettings(training))

@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 from problems import Described, build_all, shape_of
 
-from hasten.model.families import Family
 from hasten.model.solution import Solution
 from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier
-from hasten.speedup.on_demand import OnDemand
+from hasten.speedup.on_demand import Family, OnDemand
 
 
 def answer_on_demand(descriptions: list[Described], certifier: Certifier, mends: bool) -> dict[int, Solution]:

@@ -23,7 +23,7 @@ from hasten.speedup.parts import Search, Trust
 from hasten.speedup.predictor import Speedup
 from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.scoring.black_box import LinearScorer
-from hasten.tasks.entity_relation.scoring.text import intern
+from hasten.tasks.entity_relation.scoring.features import intern
 from hasten.tasks.entity_relation.tagger import Tagger
 from hasten.tasks.entity_relation.task import EntityRelationTask
 from hasten.tasks.tagging.corpus import Tagged

@@ -165,7 +165,6 @@ CALLS: list[Call] = [
     (lambda w: w.speedup(), "fit", {"problems": MANY, "answers": ANSWERS}),
     (lambda w: w.speedup(), "partial_fit", {"problems": MANY, "answers": ANSWERS}),
     (lambda w: w.speedup(), "score", {"problems": PROBLEMS, "answers": None}),
-    (lambda w: w.speedup(), "fit_shards", {"shards": Of(lambda w: [w.many(), w.many()])}),
     (
         lambda w: w.searching(),
         "calibrate",

@@ -10,16 +10,15 @@ pytest.importorskip("ray", reason="Ray is not installed: make test-ray")
 
 import ray
 import ray.data
-from strategies import entity_relation
 from typer.testing import CliRunner
 
 import hasten.ray
-from hasten import Learner, Schema, Speedup, cli
+from hasten import Schema, Speedup, cli
 from hasten.errors import CorpusError, ModelError, ProblemError, WorkerError
 from hasten.ray.predicting import ATTEMPTS, Attempted
 from hasten.scale.run import Job, Sharding, predict_shards
 from hasten.scale.shards import plan
-from hasten.scale.stream import predict_stream
+from hasten.scale.work import predict_stream
 from hasten.speedup.parts import Search, Trust
 from hasten.tasks.entity_relation.data.formats import write_jsonl
 from hasten.tasks.entity_relation.data.synthetic import generate
@@ -170,16 +169,3 @@ def test_a_shard_that_kills_what_answers_it_ends_the_run(tagger, text, tmp_path)
         Attempted(job, "run")(shard)
     assert Attempted(job, "another")(shard).counts["problems"] == N
     assert not place.exists()
-
-
-def test_shards_on_ray_learn_what_threads_learn():
-    shape = entity_relation(2)
-    batch = shape.batch(np.random.default_rng(0).normal(size=(200, shape.n_labels)))
-    parts = [batch.select(np.arange(i, 200, 3)) for i in range(3)]  # more than there are cores
-    answer = Search(width=1, learner=Learner(1, epochs=3, progress=False, enforce=False, look_ahead=False))
-    here, there = Speedup(shape.schema, answer=answer), Speedup(shape.schema, answer=answer)
-    found = here.fit_shards(parts)
-    on_ray = there.fit_shards(hasten.ray.shards(there, parts))
-    assert np.array_equal(on_ray.mixture.learner.weights, found.mixture.learner.weights)
-    assert on_ray.agreement == found.agreement
-    assert on_ray.guided == found.guided

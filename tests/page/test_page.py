@@ -174,3 +174,33 @@ def test_a_lifetime_that_just_began_says_so(page):
     shown = page(Lifetime({"name": "new", "kind": "speedup"}).state())
     assert "No answers yet" in shown.find_element(By.ID, "charts").text
     assert shown.find_element(By.ID, "status").text == "Serving"
+
+
+def test_the_page_of_a_real_server(browser, tmp_path):
+    pytest.importorskip("uvicorn")
+    from selenium.webdriver.support.ui import WebDriverWait
+    from servers import Server
+
+    (tmp_path / "shop.lp").write_text(
+        "Minimize\n obj: 3 a + 2 b\nSubject To\n r: a + b >= 1\nBinary\n a b\nEnd\n", encoding="utf-8"
+    )
+    server = Server(tmp_path, "shop.lp")
+    try:
+        browser.get(f"http://127.0.0.1:{server.port}/")
+        wait = WebDriverWait(browser, 30)
+        assert server.post("/predict", {"objective": {"a": 1.0, "b": 7.0}})[0] == 200
+        wait.until(lambda _: "a" in browser.find_element(By.ID, "recent").text)
+        browser.find_element(By.CSS_SELECTOR, "#recent button").click()
+        wait.until(lambda _: browser.find_elements(By.CSS_SELECTOR, "#explained[open] svg"))
+        browser.find_element(By.CSS_SELECTOR, "#explained button").click()
+        browser.find_element(By.ID, "input").send_keys('{"objective": {"a": 7.0, "b": 1.0}}')
+        browser.find_element(By.CSS_SELECTOR, "#try button").click()
+        wait.until(lambda _: "bound" in browser.find_element(By.ID, "tried").text)
+        browser.find_element(By.ID, "input").clear()
+        browser.find_element(By.ID, "input").send_keys('{"objective": {"nobody": 7.0}}')
+        browser.find_element(By.CSS_SELECTOR, "#try button").click()
+        wait.until(lambda _: "nobody" in browser.find_element(By.ID, "tried").text)
+    finally:
+        assert server.end() == 0
+        severe = [each for each in browser.get_log("browser") if each["level"] == "SEVERE"]
+    assert all("400" in each["message"] or "ERR_CONNECTION_REFUSED" in each["message"] for each in severe)

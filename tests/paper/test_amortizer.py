@@ -43,11 +43,11 @@ def moved(problem: Problem, rng: np.random.Generator) -> Problem:
     return again(problem, cost)
 
 
-@given(SEEDS, st.booleans(), st.booleans())
-def test_what_it_proves_is_an_optimum(seed: int, margins: bool, cones: bool) -> None:
+@given(SEEDS, st.booleans())
+def test_what_it_proves_is_an_optimum(seed: int, margins: bool) -> None:
     rng = np.random.default_rng(seed)
     first = random_problem(rng, max_variables=4, max_labels=3)
-    amortizer = Amortizer(margins=margins, cones=cones)
+    amortizer = Amortizer(margins=margins)
     past = [first, *(moved(first, rng) for _ in range(4))]
     learned(amortizer, *past)
     new = [moved(past[int(rng.integers(5))], rng) for _ in range(4)]
@@ -122,22 +122,11 @@ def test_a_margin_answers_what_moved_by_less() -> None:
     assert wide(batch).valid.tolist() == [True, True, False, True]
 
 
-def test_a_cone_answers_what_no_problem_of_it_does() -> None:
-    shape = entity_relation(1)
-    past = shape.batch(np.array([[0.0, 1.0, 9.0, 9.0], [0.0, 9.0, 1.0, 9.0]]))
-    between = shape.batch(np.array([[0.0, 5.0, 5.0, 9.0], [0.0, 50.0, 50.0, 90.0], [0.0, -1.0, 5.0, 9.0]]))
-    plain, cones = Amortizer(), Amortizer(cones=True)
-    for amortizer in (plain, cones):
-        amortizer.learn(Certifier()(past))
-    assert plain(between[:1]).valid.tolist() == [False]
-    assert cones(between).valid.tolist() == [True, True, False]
-
-
 def test_other_tables_and_other_structures_are_other_problems() -> None:
     rng = np.random.default_rng(0)
     shape = entity_relation(2)
     problem = shape.problem(rng.normal(size=shape.n_labels))
-    amortizer = Amortizer(margins=True, cones=True)
+    amortizer = Amortizer(margins=True)
     learned(amortizer, problem)
     own = shape.problem(problem.cost, tables={0: np.zeros(shape.factors[0].kind.shape)})
     assert amortizer(own).status is Status.OPEN

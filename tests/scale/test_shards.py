@@ -43,7 +43,7 @@ def answers(run):
 
 def said_at_once(tagger, path):
     """What one process writes of a file, as bytes."""
-    from hasten.scale.stream import predict_stream
+    from hasten.scale.work import predict_stream
 
     out = path.with_suffix(".one")
     predict_stream(Labeller(tagger), path, out)

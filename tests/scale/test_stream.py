@@ -7,8 +7,7 @@ from typer.testing import CliRunner
 
 from hasten import cli
 from hasten.errors import CorpusError
-from hasten.scale.stream import Reading, answer_stream, predict_stream, read_pieces
-from hasten.scale.work import Chunk
+from hasten.scale.work import Chunk, Reading, answer_stream, predict_stream, read_pieces
 from hasten.tasks.entity_relation.data.formats import write_jsonl
 from hasten.tasks.entity_relation.data.formats.jsonl import from_json
 from hasten.tasks.entity_relation.data.synthetic import generate
@@ -52,7 +51,7 @@ def test_the_output_is_the_same_to_the_byte_and_in_order(tagger, text, tmp_path,
 
 
 def test_one_process_says_what_the_tagger_says(tagger, text):
-    lines = b"".join(done.lines for done in answer_stream(Labeller(tagger), read_pieces(text)))
+    lines = b"".join(done.records for done in answer_stream(Labeller(tagger), read_pieces(text)))
     found = [json.loads(line) for line in lines.splitlines()]
     said = list(tagger.label(sentences(text)))
     assert [(each["types"], each["proved"]) for each in found] == [(list(s.sentence.types), s.proved) for s in said]
@@ -92,7 +91,7 @@ def test_what_is_bad_is_set_aside_with_its_line_and_the_rest_is_answered(tagger)
     (done,) = answer_stream(Labeller(tagger), [chunk], set_aside=True)
     assert [each.line for each in done.bad] == [*range(1, 2 * len(HOSTILE), 2), 2 * len(HOSTILE) + 1]
     assert all(each.reason and each.file == "here" for each in done.bad)
-    ids = [json.loads(line)["id"] for line in done.lines.splitlines()]
+    ids = [json.loads(line)["id"] for line in done.records.splitlines()]
     assert ids == [str(n) for n in [*range(2, 2 * len(HOSTILE) + 1, 2), 2 * len(HOSTILE) + 2]]
     assert done.counts["problems"] == len(HOSTILE) + 1
 

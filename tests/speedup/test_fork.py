@@ -39,7 +39,7 @@ held = threading.Event()
 
 def hold():
     for lock in locks:
-        lock.acquire()
+        lock.__enter__()
     held.set()
     time.sleep(600)
 

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hasten.tasks.text import spelling
-from hasten.tasks.text.spelling import NO_LIST, Spellings
-from hasten.tasks.text.words import NO_POS, POS, Vocabulary, as_json, attributes_of, hash_string
+from hasten.tasks.text import words as spelling
+from hasten.tasks.text.words import NO_LIST, NO_POS, POS, Spellings, Vocabulary, as_json, attributes_of, hash_string
 
 
 def of_letters(word: str) -> tuple[int, ...]:

@@ -42,8 +42,7 @@ class Family:
 
 
 def _random(size: int, n: int, rng: np.random.Generator) -> list[Problem]:
-    shape = TASK.structure(size)
-    return drawn(shape, n, rng)
+    return drawn(TASK.structure(size), n, rng)
 
 
 def _peaked(size: int, n: int, rng: np.random.Generator) -> list[Problem]:
@@ -142,15 +141,13 @@ def sentence_problems(
     return problems
 
 
-def hierarchy(size: int, n: int, rng: np.random.Generator) -> list[Problem]:
-    """Draws trees of classes, of which a class implies the one above, with a limit on how many are chosen."""
+def _hierarchy(size: int, n: int, rng: np.random.Generator) -> list[Problem]:
     shape, classes = implications([(v, int(rng.integers(0, v))) for v in range(1, size)], size)
     shape.rule("few", [(v, "yes") for v in classes], at_most=max(1, size // 10))
     return drawn(shape, n, rng)
 
 
-def ontology(size: int, n: int, rng: np.random.Generator) -> list[Problem]:
-    """Draws classes that imply one or two others each: a directed graph without cycles."""
+def _ontology(size: int, n: int, rng: np.random.Generator) -> list[Problem]:
     pairs = {(v, int(above)) for v in range(1, size) for above in rng.integers(0, v, size=2)}
     return drawn(implications(sorted(pairs), size)[0], n, rng)
 
@@ -165,16 +162,6 @@ def implications(pairs: list[tuple[int, int]], size: int) -> tuple[Structure, li
     for child, parent in pairs:
         shape.connect(implies, child=child, parent=parent)
     return shape, classes
-
-
-def potts(size: int, n: int, rng: np.random.Generator) -> list[Problem]:
-    """Draws pixels that should agree with their neighbours."""
-    return grid(size, n, rng, lambda edges: np.ones(edges))
-
-
-def spin_glass(size: int, n: int, rng: np.random.Generator) -> list[Problem]:
-    """Draws spins of which some neighbours should agree and others should not."""
-    return grid(size, n, rng, lambda edges: rng.normal(size=edges))
 
 
 def grid(size: int, n: int, rng: np.random.Generator, strength: Callable[[int], FloatArray]) -> list[Problem]:
@@ -196,8 +183,8 @@ def grid(size: int, n: int, rng: np.random.Generator, strength: Callable[[int], 
     return problems
 
 
-def order(size: int, n: int, rng: np.random.Generator) -> list[Problem]:
-    """Draws the relations of all pairs of events, transitive, which favour a hidden order with noise."""
+def _order(size: int, n: int, rng: np.random.Generator) -> list[Problem]:
+    """Draws relations that favour a hidden order with noise."""
     schema, table = Schema(), np.zeros((2, 2, 2))
     relation = schema.variable("relation", ["before", "after"])
     table[0, 0, 1] = table[1, 1, 0] = np.inf
@@ -211,8 +198,7 @@ def order(size: int, n: int, rng: np.random.Generator) -> list[Problem]:
     return [shape.problem(each.ravel()) for each in costs]
 
 
-def knapsack(size: int, n: int, rng: np.random.Generator) -> list[Problem]:
-    """Draws items to choose, under several limits of weight."""
+def _knapsack(size: int, n: int, rng: np.random.Generator) -> list[Problem]:
     schema = Schema()
     item = schema.variable("item", ["out", "in"])
     shape = schema.structure()
@@ -244,11 +230,13 @@ _ALL = (
     Family("matching", "twice as many workers as tasks, each task at most once", "workers", (4, 8, 16, 32), (4,),
            _assignment(lambda size: max(1, size // 2), free=True)),
     Family("ruled", "chains of 5 labels under two rules that count", "variables", (10, 30), (), _chain(5, ruled=True)),
-    Family("tree", "classes that imply the one above, few of them", "classes", (50, 200), (), hierarchy),
-    Family("dag", "classes that imply one or two others", "classes", (50, 400), (), ontology),
-    Family("potts", "grids of two labels that should agree", "cells a side", (10, 20), (), potts),
-    Family("order", "relations of all pairs of events, transitive", "events", (6, 10, 14), (5,), order),
-    Family("knapsack", "items under three limits of weight", "items", (10, 20, 30), (8,), knapsack),
-    Family("spin", "spin glasses on square grids", "cells a side", (6, 10), (), spin_glass),
+    Family("tree", "classes that imply the one above, few of them", "classes", (50, 200), (), _hierarchy),
+    Family("dag", "classes that imply one or two others", "classes", (50, 400), (), _ontology),
+    Family("potts", "grids of two labels that should agree", "cells a side", (10, 20), (),
+           lambda size, n, rng: grid(size, n, rng, np.ones)),
+    Family("order", "relations of all pairs of events, transitive", "events", (6, 10, 14), (5,), _order),
+    Family("knapsack", "items under three limits of weight", "items", (10, 20, 30), (8,), _knapsack),
+    Family("spin", "spin glasses on square grids", "cells a side", (6, 10), (),
+           lambda size, n, rng: grid(size, n, rng, lambda edges: rng.normal(size=edges))),
 )  # fmt: skip
 FAMILIES: Mapping[str, Family] = {family.name: family for family in _ALL}

@@ -8,7 +8,6 @@ this is the time on the clock, and on a busy one it does not count the time that
 
 from __future__ import annotations
 
-import math
 import multiprocessing
 import os
 import time
@@ -16,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from multiprocessing.connection import Connection
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +23,6 @@ from hasten.errors import SolverMissing, SolverTooSmall
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
-from hasten.model.solution import Solution, Solutions
 from hasten.solvers import make_solver
 from hasten.speedup.parts import Trust
 from hasten.speedup.predictor import Speedup
@@ -42,11 +40,7 @@ class Hasten:
         self.options = {"time_limit": time_limit, "interruptible": False}
         self.known: dict[int, tuple[Schema, Speedup]] = {}
 
-    @overload
-    def solve(self, problems: Problem) -> Solution: ...
-    @overload
-    def solve(self, problems: Batch) -> Solutions: ...
-    def solve(self, problems: Problem | Batch) -> Solution | Solutions:
+    def solve(self, problems: Problem | Batch) -> Any:
         """Answers one problem, or many in one call."""
         schema = (problems.structure if isinstance(problems, Problem) else problems.structures[0]).schema
         if id(schema) not in self.known:
@@ -57,13 +51,12 @@ class Hasten:
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """How to make a peer, given the seconds that it may take for a problem; the package and distribution it needs."""
+    """How to make a peer, given the seconds that it may take for a problem; the package that it needs."""
 
     name: str
     about: str
     make: Callable[[float], Any]  # an object with `solve`
     package: str | None = None  # beyond hasten's own dependencies
-    distribution: str | None = None
     batched: bool = False  # whether it answers many problems in one call
 
     @property
@@ -74,26 +67,27 @@ class Peer:
     @property
     def version(self) -> str | None:
         """The version of its package."""
-        return package_version(self.distribution) if self.distribution else None
+        return package_version(self.package) if self.package else None
 
     def start(self, time_limit: float) -> Any:
         """Makes the peer, or says what to install."""
         if not self.installed:
-            raise SolverMissing(f"{self.name} needs the package {self.package}: pip install {self.distribution}")
+            raise SolverMissing(f"{self.name} needs the package {self.package}: pip install {self.package}")
         return self.make(time_limit)
 
 
-def _solver(name: str) -> Callable[[float], Any]:
-    return lambda time_limit: make_solver(name, time_limit=time_limit, interruptible=False)
+def _solver(name: str, about: str, package: str) -> Peer:
+    make = lambda time_limit: make_solver(name, time_limit=time_limit, interruptible=False)  # noqa: E731
+    return Peer(name, about, make, package)
 
 
 _ALL = (
     Peer("hasten", "certified, a call for each problem", Hasten),
     Peer("hasten batch", "certified, one call for all problems", Hasten, batched=True),
-    Peer("toulbar2", "made anew for each problem", _solver("toulbar2"), "pytoulbar2", "pytoulbar2"),
-    Peer("gurobi", "model reused", _solver("gurobi"), "gurobipy", "gurobipy"),
-    Peer("highs", "warm linear program first, model reused", _solver("highs"), "highspy", "highspy"),
-    Peer("cpsat", "one worker, model reused", _solver("cpsat"), "ortools", "ortools"),
+    _solver("toulbar2", "made anew for each problem", "pytoulbar2"),
+    _solver("gurobi", "model reused", "gurobipy"),
+    _solver("highs", "warm linear program first, model reused", "highspy"),
+    _solver("cpsat", "one worker, model reused", "ortools"),
 )
 PEERS: Mapping[str, Peer] = {peer.name: peer for peer in _ALL}
 OWN = ("hasten", "hasten batch")
@@ -206,25 +200,18 @@ def warm_up(peer: Any, problems: Sequence[Problem], batched: bool = False) -> No
 
 def measure(peer: Any, problems: Sequence[Problem], budget: float, most: int, *, batched: bool = False) -> Round:
     """Times a peer on problems, each alone or all of them together."""
-    problems, found = problems[:most], Round()
-    batch = Batch.of(problems) if batched else None
+    problems, found, times = problems[:most], Round(), list[float]()
+    asked: list[Any] = [Batch.of(problems)] * REPEATS if batched else list(problems)
     warm_up(peer, problems[:1], batched)  # a process that waited is slow at first
-    ends = time.perf_counter() + budget
-    if batch is not None:
-        least, answers = math.inf, list[Any]()
-        for _ in range(REPEATS):
-            started = time.process_time()
-            answers = peer.solve(batch)
-            least = min(least, time.process_time() - started)
-            if time.perf_counter() > ends:
-                break
-        for answer in answers:
-            found.note(least / max(1, len(problems)), answer)
-        return found
-    for problem in problems:
+    ends, answers = time.perf_counter() + budget, list[Any]()
+    for each in asked:
         started = time.process_time()
-        answer = peer.solve(problem)
-        found.note(time.process_time() - started, answer)
+        answers.append(peer.solve(each))
+        times.append(time.process_time() - started)
         if time.perf_counter() > ends:
             break
+    if batched:
+        answers, times = list(answers[-1]), [min(times) / max(1, len(problems))] * len(problems)
+    for answer, seconds in zip(answers, times, strict=True):
+        found.note(seconds, answer)
     return found

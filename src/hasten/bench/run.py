@@ -2,7 +2,8 @@
 
 Every round asks every peer in turn, so that a disturbance of the machine meets them alike; of a problem's processor
 times the least counts. Models are built beforehand. A peer that needs long answers fewer problems: its ratio to hasten
-counts only problems that both solved. A measurement is a plain row: one peer on the problems of one size.
+counts only problems that both solved. A measurement is a plain row: one peer on the problems of one size. Problems from
+text are the test sentences of a labelled corpus, with the costs of models trained on the others.
 """
 
 from __future__ import annotations
@@ -12,20 +13,24 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from hasten.bench.families import FAMILIES
+from hasten.bench.families import FAMILIES, TASK, sentence_problems
 from hasten.bench.peers import OWN, PEERS, PeerFailed, Round, Worker
-from hasten.errors import HastenError
+from hasten.errors import CorpusError, HastenError
 from hasten.kernels.tolerance import TOLERANCE
 from hasten.model.problem import Problem
 from hasten.support.environment import describe_machine
 from hasten.support.files import write_whole
-
-if TYPE_CHECKING:
-    from hasten.bench.text import Source
+from hasten.support.progress import tell_nobody
+from hasten.tasks.entity_relation.data.corpora import Corpora, Split, parts_of
+from hasten.tasks.entity_relation.data.corpus import Sentence
+from hasten.tasks.entity_relation.names import Training
+from hasten.tasks.entity_relation.scoring.features import intern
+from hasten.tasks.entity_relation.scoring.training import train_black_box
+from hasten.tasks.entity_relation.task import EntityRelationTask
 
 Report = Callable[[str], None]
 Row = dict[str, Any]
@@ -72,19 +77,16 @@ class Choice:
             for size in self.sizes or (family.quick if self.quick and not self.families else family.sizes):
                 yield family.name, size, family.problems(size, self.settings.n, self.seed)
         if corpus is not None:
-            from hasten.bench.text import corpus_problems
-
-            for name, problems in corpus_problems(corpus).items():
+            for name, problems in _corpus_problems(corpus).items():
                 yield name, 0, problems if self.n is None and not self.quick else problems[: self.settings.n]
 
     def installed(self, report: Report) -> list[str]:
         """Returns the peers that are installed; reports the others."""
         chosen = dict(PEERS) if self.peers is None else _choose("peer", (*OWN, *self.peers), PEERS)
-        missing = {name: peer.distribution for name, peer in chosen.items() if not peer.installed}
+        missing = {name: peer.package for name, peer in chosen.items() if not peer.installed}
         if missing:
             packages = " ".join(dict.fromkeys(map(str, missing.values())))
-            are = "is" if len(missing) == 1 else "are"
-            report(f"{', '.join(missing)} {are} not installed: pip install {packages}")
+            report(f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed: pip install {packages}")
         return [name for name in chosen if name not in missing]
 
 
@@ -97,10 +99,11 @@ def main(
     others.
     """
     from hasten.bench import tables
+    from hasten.tasks.evaluation.page import write_page
 
     _choose("family", choice.families, FAMILIES)
     names = choice.installed(report)
-    measurements = measure_all(choice.problem_sets(corpus), names, choice.settings, report)
+    measurements = _measure_all(choice.problem_sets(corpus), names, choice.settings, report)
     results = {
         "machine": describe_machine(),
         "settings": asdict(choice.settings),
@@ -112,12 +115,12 @@ def main(
         out.mkdir(parents=True, exist_ok=True)
         write_whole(out / "peers.json", json.dumps(_finite(results), indent=1).encode())
         write_whole(out / "peers.md", tables.markdown(results).encode())
-        write_whole(out / "peers.html", tables.render(results).encode("utf-8", "replace"))
+        write_page(tables.render(results), out / "peers.html")
         report(f"Wrote {out / 'peers.html'}.")
     return results
 
 
-def measure_all(sets: Iterator[Set], names: Sequence[str], settings: Settings, report: Report) -> list[Row]:
+def _measure_all(sets: Iterator[Set], names: Sequence[str], settings: Settings, report: Report) -> list[Row]:
     """Measures every peer on every set of problems, each peer in a process of its own."""
     measurements: list[Row] = []
     workers = {name: Worker(name, settings.time_limit) for name in names}
@@ -169,7 +172,9 @@ def _measure_set(
             attempt(name, lambda worker, before=before, most=most: before.append(worker.measure(settings.budget, most)))  # type: ignore[misc]
     best = references(problems, [found for before in rounds.values() for found in before])
     return {
-        name: unmeasured(failed[name]) if name in failed else summarise(problems, before, best)
+        name: summarise([], [Round()], []) | {"status": failed[name].status, "note": str(failed[name])}
+        if name in failed
+        else summarise(problems, before, best)
         for name, before in rounds.items()
     }
 
@@ -179,11 +184,11 @@ def references(problems: Sequence[Problem], rounds: Sequence[Round]) -> list[flo
     best = [math.inf] * len(problems)
     for found in rounds:
         for p, labels in enumerate(found.labels):
-            best[p] = min(best[p], true_cost(problems[p], labels))
+            best[p] = min(best[p], _true_cost(problems[p], labels))
     return best
 
 
-def true_cost(problem: Problem, labels: Any) -> float:
+def _true_cost(problem: Problem, labels: Any) -> float:
     """Returns the cost of a labelling by our own count; inf if there is none, or it breaks a constraint."""
     return problem.total(labels) if labels is not None and problem.check(labels).valid else math.inf
 
@@ -194,7 +199,7 @@ def summarise(problems: Sequence[Problem], rounds: Sequence[Round], best: Sequen
     wrong = set()
     for found in rounds:
         for p in range(n):
-            cost = true_cost(problems[p], found.labels[p])
+            cost = _true_cost(problems[p], found.labels[p])
             invalid = found.labels[p] is not None and cost == math.inf
             worse = found.optimal[p] and cost > best[p] and cost - best[p] > TOLERANCE * max(1.0, abs(best[p]))
             if invalid or worse:
@@ -214,11 +219,6 @@ def summarise(problems: Sequence[Problem], rounds: Sequence[Round], best: Sequen
         "mean": float(np.mean(seconds)) if seconds else math.nan,  # one that ran into a limit counts with that
         "median": float(np.median(seconds)) if seconds else math.nan,
     }
-
-
-def unmeasured(why: PeerFailed) -> Row:
-    """Returns the row of a peer that was not measured: it is slow, too large, crashed, hangs or failed."""
-    return summarise([], [Round()], []) | {"status": why.status, "note": str(why)}
 
 
 def ratio(theirs: Row, ours: Row) -> float:
@@ -244,3 +244,42 @@ def _finite(said: Any) -> Any:
     if isinstance(said, list | tuple):
         return [_finite(value) for value in said]
     return None if isinstance(said, float) and not math.isfinite(said) else said
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A labelled corpus: who trains and who tests, and the task that its labels make."""
+
+    train: Sequence[Sentence]
+    test: Sequence[Sentence]
+    task: EntityRelationTask = TASK
+
+    @classmethod
+    def of(
+        cls,
+        corpora: Corpora,
+        lists: Split | None = None,
+        *,
+        induce: bool | None = None,
+        no_relation: str | None = None,
+        seed: int = 0,
+    ) -> Source:
+        """Returns the corpus as files or lists divide it, or drawn; labels that the paper lacks are its own."""
+        if lists is not None and corpora.files is not None:
+            raise CorpusError("The test sentences come in a file of their own. Leave out --split, or that file.")
+        parts = parts_of(corpora.labelled, lists or corpora.files, seed)
+        train, test = ([corpora.labelled[n] for n in numbers] for numbers in (parts.train, parts.test))
+        task = EntityRelationTask.fitting(corpora.labelled, induce=induce, no_relation=no_relation)
+        if not task.is_papers:
+            task = EntityRelationTask.induced(train, no_relation=no_relation)
+        return cls(train, test, TASK if task.is_papers and no_relation is None else task)
+
+
+def _corpus_problems(source: Source) -> dict[str, list[Problem]]:
+    """Returns the test sentences of a corpus with the costs of two models, trained on the other sentences."""
+    text = intern(source.test)
+    found = {}
+    for training in Training:
+        scorer = train_black_box(training, source.train, source.task, seed=0, tell=tell_nobody)
+        found[f"corpus {training}"] = sentence_problems(text.n_entities, scorer.costs(text)[0], source.task)
+    return found

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
 from rich.console import Console
@@ -15,44 +14,36 @@ from hasten.support.environment import package_version
 from hasten.support.html import Html, join, tag
 from hasten.tasks.evaluation.charts import Axis, Point, Series, figure
 from hasten.tasks.evaluation.page import page
-from hasten.tasks.evaluation.tables import Column, Entry, column, html_table, markdown_table, terminal_table
+from hasten.tasks.evaluation.tables import Column, Entry, Line, column, html_table, markdown_table, terminal_table
 
 
-class Shown(NamedTuple):
-    """A table: its title, its columns and its rows."""
-
-    title: str
-    columns: list[Column]
-    rows: Sequence[Entry]
-
-
-def tables_of(results: Entry) -> Iterator[Shown]:
-    """Yields a table for each family, time a problem and how many times hasten's that is."""
+def _tables(results: Entry) -> Iterator[tuple[str, list[Column], list[Line]]]:
+    """Yields the title, the columns and the rows of each family: time a problem and how many times hasten's that is."""
     for family in dict.fromkeys(row["family"] for row in results["measurements"]):
         known, mine = FAMILIES.get(family), [row for row in results["measurements"] if row["family"] == family]
         sizes = dict.fromkeys(row["size"] for row in mine)
         heads = [(f"{size} {known.unit}" if size and known else "all", str(size)) for size in sizes]
-        rows = [
-            {"peer": peer} | {str(row["size"]): cell(row) for row in mine if row["peer"] == peer}
+        rows: list[Line] = [
+            ({"peer": peer} | {str(row["size"]): cell(row) for row in mine if row["peer"] == peer}, "")
             for peer in results["peers"]
         ]
         columns = [column("", "peer"), *(column(head, size) for head, size in heads)]
-        yield Shown(f"{family}: {known.about if known else 'the costs of a trained model'}", columns, rows)
+        yield f"{family}: {known.about if known else 'the costs of a trained model'}", columns, rows
 
 
 def show(results: Entry, console: Console | None = None) -> None:
     """Prints the tables."""
     console = console or wide_console()
-    for shown in tables_of(results):
-        console.print(shown.title, style="italic", highlight=False, markup=False)
-        console.print(terminal_table(shown.columns, [(row, "") for row in shown.rows]))
+    for title, columns, rows in _tables(results):
+        console.print(title, style="italic", highlight=False, markup=False)
+        console.print(terminal_table(columns, rows))
     console.print("Time a problem, × hasten's, × hasten's in batches.", style="dim", highlight=False)
 
 
 def markdown(results: Entry) -> str:
     """Returns the tables for a page of the documentation."""
-    parts = (f"**{shown.title}**\n\n{markdown_table(shown.columns, shown.rows)}" for shown in tables_of(results))
-    return "\n\n".join(parts) + "\n"
+    parts = [(title, markdown_table(columns, [row for row, _ in rows])) for title, columns, rows in _tables(results)]
+    return "\n\n".join(f"**{title}**\n\n{table}" for title, table in parts) + "\n"
 
 
 def wide_console() -> Console:
@@ -97,30 +88,23 @@ def times(ratio: float) -> str:
 def render(results: Entry) -> str:
     """Returns a page with all tables, and time against size, log-log, of each family measured at two sizes or more."""
     families = dict.fromkeys(row["family"] for row in results["measurements"])
-    drawn = [draw_family(results, family) for family in families if family in FAMILIES]
+    drawn = [_draw_family(results, family) for family in families if family in FAMILIES]
     lead = "Processor time a problem, of one thread. Hollow marks: some were not solved in time."
     sections = {"Families": tag("div", drawn, class_="figures")} if any(drawn) else {}
-    tables = [
-        (tag("p", shown.title), html_table(shown.columns, [(row, "") for row in shown.rows]))
-        for shown in tables_of(results)
-    ]
+    tables = [(tag("p", title), html_table(columns, rows)) for title, columns, rows in _tables(results)]
     sections["Time a problem, × hasten's, × hasten's in batches"] = join(*tables)
     return page("Time against size", lead, (), sections, {"hasten": package_version("hasten")}, "peers.json")
 
 
-def draw_family(results: Entry, family: str) -> Html:
+def _draw_family(results: Entry, family: str) -> Html:
     """Returns the figure of a family; straight lines are powers of the size, which the legend names."""
     series, sizes = [], set()
     for n, peer in enumerate(results["peers"]):
         every = (row for row in results["measurements"] if (row["family"], row["peer"]) == (family, peer))
         found = [row for row in every if row["status"] == "ok" and row["seconds"]]
-        solved = [row["n_solved"] == len(row["seconds"]) for row in found]
-        points = [
-            Point(row["size"], 1e3 * row["mean"], hollow=not all_solved)
-            for row, all_solved in zip(found, solved, strict=True)
-        ]
-        slope = slope_through([point.x for point in points if not point.hollow],
-                              [point.y for point in points if not point.hollow])  # fmt: skip
+        points = [Point(row["size"], 1e3 * row["mean"], hollow=row["n_solved"] < len(row["seconds"])) for row in found]
+        filled = [point for point in points if not point.hollow]
+        slope = slope_through([point.x for point in filled], [point.y for point in filled])
         name = peer if math.isnan(slope) else f"{peer} ({slope:.1f})"
         series.append(Series(name, points, 1 + n % 6, dashed=n >= 6))
         sizes |= {point.x for point in points}

@@ -1,24 +1,31 @@
-"""Black boxes that are somewhere else: behind HTTP, or in a process of their own. Inputs and answers are JSON."""
+"""Black boxes that are somewhere else: behind HTTP, or in a process of their own. Inputs and answers are JSON.
+
+An input is sent as `Task.to_json` has it. An answer is the text with its labels; an object may leave out what the input
+says already.
+"""
 
 from __future__ import annotations
 
 import json
+import logging
 import subprocess
 import urllib.error
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Generic
 
-from hasten.errors import SolverError
+from hasten.errors import ProblemError, SolverError
 from hasten.tasks.task import Task, Text
 
+log = logging.getLogger(__name__)
 MOST = 16 * 2**20  # bytes of an answer
 
 
 @dataclass(frozen=True)
 class Endpoint(Generic[Text]):
-    """A black box behind HTTP: it gets the input as JSON (`Task.to_json`), and answers with JSON (`Task.of_json`).
+    """A black box behind HTTP: it gets the input in a POST request.
 
     timeout
         Seconds that an answer may take.
@@ -37,16 +44,14 @@ class Endpoint(Generic[Text]):
 
     def __call__(self, text: Text) -> Text:
         """Asks about one input."""
-        body = json.dumps(self.task.to_json(text)).encode()
-        headers = {"Content-Type": "application/json", **self.headers}
+        data = json.dumps(self.task.to_json(text)).encode()
+        request = urllib.request.Request(self.url, data, {"Content-Type": "application/json", **self.headers})
         try:
-            with urllib.request.urlopen(
-                urllib.request.Request(self.url, body, headers), timeout=self.timeout
-            ) as answer:
+            with urllib.request.urlopen(request, timeout=self.timeout) as answer:
                 found = answer.read(MOST + 1)
         except (urllib.error.URLError, TimeoutError) as error:
             raise SolverError(f"{self.url} did not answer: {getattr(error, 'reason', error)}") from None
-        return self.task.of_json(text, _parsed(found, self.url))
+        return _labelled(self.task, data, found, self.url)
 
 
 @dataclass(frozen=True)
@@ -63,20 +68,58 @@ class Command(Generic[Text]):
 
     def __call__(self, text: Text) -> Text:
         """Asks about one input."""
-        given, name = json.dumps(self.task.to_json(text)).encode(), self.command[0]
+        data, name = json.dumps(self.task.to_json(text)).encode(), self.command[0]
         try:
-            done = subprocess.run(self.command, input=given, capture_output=True, timeout=self.timeout, check=False)
+            done = subprocess.run(self.command, input=data, capture_output=True, timeout=self.timeout, check=False)
         except (OSError, subprocess.TimeoutExpired) as error:
             raise SolverError(f"{name} did not answer: {error}") from None
         if done.returncode:
             raise SolverError(f"{name} failed with {done.returncode}: {done.stderr.decode(errors='replace')[-200:]}")
-        return self.task.of_json(text, _parsed(done.stdout, name))
+        return _labelled(self.task, data, done.stdout, name)
 
 
-def _parsed(found: bytes, name: str) -> Any:
+def ask_all(
+    task: Task[Text], black_box: Callable[[Text], Text], texts: Sequence[Text], at_once: int
+) -> list[Text | Exception]:
+    """Asks a black box, in threads; where a call fails, its error is the answer: one bad input costs no other."""
+
+    def call(text: Text) -> Text | Exception:
+        try:
+            answer = black_box(text)
+            if answer is None:
+                raise ProblemError("The black box returned None. It must return the input, labelled.")
+            task.check_labelled(answer)
+            return answer
+        except Exception as error:
+            log.warning("The black box failed: %s: %s", type(error).__name__, error)
+            return error
+
+    if at_once == 1 or len(texts) < 2:
+        return list(map(call, texts))
+    with ThreadPoolExecutor(min(at_once, len(texts))) as pool:
+        return list(pool.map(call, texts))
+
+
+def _labelled(task: Task[Text], data: bytes, found: bytes, name: str) -> Text:
+    """Returns the text that a black box answered with."""
     if len(found) > MOST:
         raise SolverError(f"{name} answered with more than {MOST:,} bytes.")
     try:
-        return json.loads(found)
+        answer = json.loads(found)
     except ValueError:
         raise SolverError(f"{name} did not answer with JSON, but with {found[:60]!r}.") from None
+    text = task.of_json(joined(json.loads(data), answer))
+    task.check_labelled(text)
+    return text
+
+
+def joined(given: Any, answer: Any) -> Any:
+    """Returns an answer with all that the input says and it does not."""
+    return {**given, **answer} if isinstance(given, dict) and isinstance(answer, dict) else answer
+
+
+def beyond(given: Any, answer: Any) -> Any:
+    """Returns what an answer says beyond the input: `joined` brings the rest back."""
+    if not isinstance(given, dict) or not isinstance(answer, dict) or given.keys() - answer.keys():
+        return answer
+    return {key: each for key, each in answer.items() if key not in given or given[key] != each}

@@ -33,12 +33,18 @@ class Confidence:
         fitted = [_fit(_features(margin[groups == g]), right[groups == g]) for g in range(n_groups)]
         return cls(np.array(fitted).reshape(n_groups, 3))
 
-    def log_probability(self, batch: Batch, groups: IntArray, margin: FloatArray) -> FloatArray:
-        """Returns the logarithm of the probability that each answer of a batch is the black box's, whole."""
+    @classmethod
+    def none(cls) -> Confidence:
+        """Returns that of a student which was not compared with a black box: it is never sure."""
+        return cls(np.zeros((0, 3)))
+
+    def log_probability(self, variable_at: IntArray, groups: IntArray, margin: FloatArray) -> FloatArray:
+        """Returns the logarithm of the probability that each whole answer is the black box's."""
         known = groups < len(self.weights)
         score = (_features(margin) * self.weights[np.where(known, groups, 0)]).sum(axis=1) if len(self.weights) else 0.0
         each = np.where(known, -np.logaddexp(0.0, -score), -np.inf)
-        return np.array([each[a:b].sum() for a, b in zip(batch.variable_at[:-1], batch.variable_at[1:], strict=True)])
+        n = len(variable_at) - 1
+        return np.asarray(np.bincount(np.repeat(np.arange(n), np.diff(variable_at)), each, n), dtype=np.float64)
 
 
 def groups_of(batch: Batch, labels: IntArray, silent: Collection[str]) -> IntArray:

@@ -16,6 +16,7 @@ from rich.markup import escape
 from typer.core import TyperCommand, TyperGroup
 
 from hasten.errors import CorpusError, ModelError, WriteError
+from hasten.speedup.mode import TextMode
 from hasten.support.files import write_whole
 from hasten.support.progress import Tell, show_progress
 from hasten.support.terminal import printable
@@ -25,15 +26,25 @@ from hasten.tasks.entity_relation.names import BlackBox
 if TYPE_CHECKING:
     from hasten.tasks.entity_relation.data.corpus import Sentence
     from hasten.tasks.entity_relation.task import EntityRelationTask
-    from hasten.tasks.evaluation.scores import Evaluation
     from hasten.tasks.text.lines import Faults
 
 T = TypeVar("T")
 
-console = Console()
+console, errors = Console(), Console(stderr=True)
 MILLION = 1_000_000
 FEWEST = 10  # labelled sentences to train on
-errors = Console(stderr=True)
+MODELS = {
+    "hasten.tagger": ("a labeller of entities and relations", "hasten predict, evaluate or explain"),
+    "hasten.sequence-tagger": ("a tagger of words", "hasten tag predict or hasten tag evaluate"),
+    "hasten.speedup": ("a speedup, which answers problems, not text", "hasten.Speedup.load in Python"),
+}
+
+
+def _without_types(params: list[Any]) -> list[Any]:
+    for each in params:
+        if getattr(each, "is_flag", False):
+            each.metavar = ""
+    return params
 
 
 class Command(TyperCommand):
@@ -52,20 +63,12 @@ class Group(TyperGroup):
         return _without_types(super().get_params(ctx))
 
 
-def _without_types(params: list[Any]) -> list[Any]:
-    for each in params:
-        if getattr(each, "is_flag", False):
-            each.metavar = ""
-    return params
-
-
 Out = Annotated[Path, typer.Option("--out", "-o", help="Directory for results.json and report.html.")]
-Seed = Annotated[int, typer.Option(min=0, help="Fixes all that is drawn, such as splits and the order of training.")]
-Corpus = Annotated[
-    Path | None,
-    typer.Argument(help="Labelled corpus, in any format that `convert` reads.", show_default=False),
+EvaluationOut = Annotated[
+    Path | None, typer.Option("--out", "-o", help="Directory for evaluation.json and evaluation.html.")
 ]
-CorpusOption = Annotated[Path | None, typer.Option("--corpus", hidden=True)]  # as it used to be given
+Seed = Annotated[int, typer.Option(min=0, help="Fixes all that is drawn, such as splits and the order of training.")]
+Corpus = Annotated[Path, typer.Argument(help="Labelled corpus, in any format that `convert` reads.")]
 Model = Annotated[Path, typer.Argument(help="What `hasten train` wrote.")]
 Unlabeled = Annotated[
     list[Path] | None,
@@ -114,28 +117,30 @@ TimeLimit = Annotated[
 ]
 Dev = Annotated[Path | None, typer.Option(help="A labelled file to develop on, beside the corpus.")]
 Test = Annotated[Path | None, typer.Option(help="A labelled file to test on; the corpus then trains, all of it.")]
-Jobs = Annotated[int, typer.Option("--jobs", "-j", min=1, help="Processes that share the work; answers do not change.")]
 Box = Annotated[
     BlackBox,
     typer.Option(
         "--black-box",
-        help="Linear, trained with inference in the loop or not; or neural (pip install hasten[neural]): trained on "
+        help="Linear, trained with inference in the loop or not; or neural (pip install hasten\\[neural]): trained on "
         "each label alone, with inference in the loop, or by likelihood.",
     ),
 ]
-
-
+Mode = Annotated[TextMode, typer.Option(help="Prove every answer, or trust the search.")]
+Solver = Annotated[str, typer.Option(help="Who is asked where nothing is proved.")]
 Runs = Annotated[int, typer.Option(min=1, help="How often each time is measured.")]
 Seeds = Annotated[int, typer.Option(min=1, help="Do all of it so often, with other splits and training.")]
 IlpSolver = Annotated[str, typer.Option(help="The ILP solver: highs, gurobi, toulbar2 or cpsat.")]
 
 
-def the_corpus(argument: Path | None, option: Path | None) -> Path:
-    """Returns the corpus, however it was given."""
-    corpus = option if argument is None else argument
-    if corpus is None or (argument is not None and option is not None):
-        raise typer.BadParameter("Name one labelled corpus.")
-    return corpus
+def say(words: object, on: Console = console, style: str = "") -> None:
+    """Prints text as it is: nothing in it is markup, and nothing tells the terminal what to do."""
+    on.print(escape(printable(words)), style=style, highlight=False, soft_wrap=True)
+
+
+def wrote(*paths: Path, more: str = "") -> None:
+    """Says which files were written."""
+    shown = " and ".join(f"[bold]{escape(printable(path))}[/]" for path in paths)
+    console.print(f"Wrote {shown}{escape(printable(more))}", soft_wrap=True)
 
 
 def check_apart(source: str, target: str) -> None:
@@ -156,11 +161,10 @@ def check_model(model: Path, format: str, source: str) -> None:
             raise ModelError(f"{model} is {what}. Use it with {command}.")
 
 
-MODELS = {
-    "hasten.tagger": ("a labeller of entities and relations", "hasten predict, evaluate or explain"),
-    "hasten.sequence-tagger": ("a tagger of words", "hasten tag predict or hasten tag evaluate"),
-    "hasten.speedup": ("a speedup, which answers problems, not text", "hasten.Speedup.load in Python"),
-}
+def check_enough(n: int, what: str) -> None:
+    """Refuses a corpus that is too small to learn anything from."""
+    if n < FEWEST:
+        raise CorpusError(f"Got {count(n, what)} to train on; {FEWEST} is the least. Give a larger corpus.")
 
 
 def name_of(path: str) -> str:
@@ -172,8 +176,8 @@ def sentences_of(
     source: str, format: str, max_line: int, faults: Faults | None = None, split: list[str] | None = None
 ) -> Iterator[Sentence]:
     """Reads a corpus, or what a split lists of it; what cannot be told about it is asked for as an option."""
+    from hasten.tasks.entity_relation.data.corpora import Split
     from hasten.tasks.entity_relation.data.formats import read_corpus
-    from hasten.tasks.entity_relation.data.split import Split
 
     found = read_corpus(source, format, max_line * MILLION, remedy="Name it: --format, one of", faults=faults)
     return found if split is None else Split.read(split, training=False).only(found)
@@ -187,14 +191,13 @@ def passing_over(skip: bool) -> Iterator[Faults]:
     faults = Faults(skip)
     yield faults
     if faults.n:
-        errors.print(escape(printable(faults)), highlight=False, soft_wrap=True)
+        say(faults, errors)
 
 
 def tell_task(task: EntityRelationTask, induced: bool | None) -> None:
     """Says that the labels are the corpus's own, where nobody asked for that."""
     if induced is None and not task.is_papers:
-        labels = escape(printable(task))
-        console.print(f"The corpus has labels of its own: {labels}.", highlight=False, soft_wrap=True)
+        say(f"The corpus has labels of its own: {task}.")
 
 
 def tell_unreachable(sentences: Sequence[Sentence], task: EntityRelationTask) -> None:
@@ -203,41 +206,29 @@ def tell_unreachable(sentences: Sequence[Sentence], task: EntityRelationTask) ->
 
     found = Unreachable.of(sentences, task)
     if found.n:
-        console.print(f"[yellow]Warning:[/] {escape(printable(found))}", highlight=False, soft_wrap=True)
+        warn(found)
+
+
+def warn(words: object) -> None:
+    """Prints a warning."""
+    console.print(f"[yellow]Warning:[/] {escape(printable(words))}", highlight=False, soft_wrap=True)
 
 
 def run_and_write(
     run: Callable[[Tell], dict[str, Any]],
     show: Callable[[dict[str, Any], Console], None],
-    write_report: Callable[[dict[str, Any], Path], None],
+    render: Callable[[dict[str, Any]], str],
     out: Path,
 ) -> None:
     """Runs an experiment, shows its results, then writes them, so that they are not lost if that fails."""
+    from hasten.tasks.evaluation.page import write_page
+
     with show_progress(errors) as tell:
         results = run(tell)
     show(results, console)
     write_whole(out / "results.json", json.dumps(results, indent=1).encode())
-    write_report(results, out / "report.html")
+    write_page(render(results), out / "report.html")
     wrote(out / "results.json", out / "report.html")
-
-
-def show_evaluation(found: Evaluation) -> None:
-    """Prints the scores of each label."""
-    from hasten.tasks.evaluation import evaluation_page
-
-    evaluation_page.show_evaluation(found, console)
-
-
-def write_evaluation(found: dict[str, Any], out: Path) -> None:
-    """Writes an evaluation as JSON and as a page."""
-    from hasten.tasks.evaluation import evaluation_page
-
-    wrote(*evaluation_page.write_evaluation(found, out))
-
-
-def wrote(*paths: Path) -> None:
-    """Says which files were written."""
-    console.print(f"Wrote {' and '.join(f'[bold]{escape(printable(path))}[/]' for path in paths)}", soft_wrap=True)
 
 
 def seconds(limit: float) -> float | None:
@@ -245,24 +236,12 @@ def seconds(limit: float) -> float | None:
     return None if math.isinf(limit) else limit
 
 
-def check_enough(n: int, what: str) -> None:
-    """Refuses a corpus that is too small to learn anything from."""
-    if n < FEWEST:
-        raise CorpusError(f"Got {count(n, what)} to train on; {FEWEST} is the least. Give a larger corpus.")
-
-
-def at_least_one(things: Iterable[T], source: str) -> Iterator[T]:
-    """Yields what an input holds, and refuses one that holds nothing."""
+def telling(things: Iterable[T], tell: Tell, stage: str, source: str = "") -> Iterator[T]:
+    """Yields things, and tells now and then how many there were; refuses a `source` that holds none."""
     n = 0
-    for n, thing in enumerate(things, start=1):  # noqa: B007
+    for n, thing in enumerate(things, start=1):
+        if n % 256 == 1:
+            tell(stage, None, f"{n - 1:,}")
         yield thing
-    if not n:
+    if not n and source:
         raise CorpusError(f"{name_of(source)} has no sentence. Check that it is the right file.")
-
-
-def telling(things: Iterable[T], tell: Tell, stage: str) -> Iterator[T]:
-    """Yields things, and tells now and then how many there were."""
-    for n, thing in enumerate(things):
-        if n % 256 == 0:
-            tell(stage, None, f"{n:,}")
-        yield thing

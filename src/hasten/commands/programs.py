@@ -1,4 +1,4 @@
-"""`hasten solve`: programs in files."""
+"""`hasten solve`: programs in files. `hasten compile` and `hasten solvers`: what is on this machine."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
 
 import hasten
-from hasten.commands.common import console, errors
+from hasten.commands.common import errors, say
 from hasten.errors import ProgramError, WriteError
 from hasten.support.files import output_directory, write_whole
 from hasten.support.progress import show_progress
 from hasten.support.terminal import printable
+from hasten.support.words import count
 
 INFEASIBLE = 3  # the exit code
 
@@ -51,11 +51,11 @@ def solve(
     runs out of time without any answer, the solver fails, or no certificate can be written.
     """
     hasten.make_solver(solver)  # one that is not there is refused now
-    targets = None if out is None else solution_paths(out, files)
-    proofs = None if certificate is None else solution_paths(certificate, files, "proof")
+    targets = None if out is None else _paths(out, files)
+    proofs = None if certificate is None else _paths(certificate, files, "proof")
     width, code = max(len(printable(file)) for file in files), 0
     if len(files) > 1:
-        _say(f"{'file':{width}}  {'objective':>16}  {'bound':>16}  {'gap':>9}  {'seconds':>8}  answer", bold=True)
+        say(f"{'file':{width}}  {'objective':>16}  {'bound':>16}  {'gap':>9}  {'seconds':>8}  answer", style="bold")
     for n, file in enumerate(files):
         with show_progress(errors) as tell:
             began = time.perf_counter()
@@ -71,31 +71,33 @@ def solve(
             code = 1 if code == 1 or not answer.optimal else INFEASIBLE
         gap = answer.gap if answer.gap > 1e-9 * max(1.0, abs(answer.objective)) else 0.0  # not what rounding leaves
         if describe:
-            _say(about)
+            for line in about.split("\n"):
+                say(line)
         if len(files) > 1:
             numbers = (f"{answer.objective:16.10g}", f"{answer.bound:16.10g}", f"{gap:9.3g}") if found else ("",) * 3
             values = "  ".join(f"{number:>{size}}" for number, size in zip(numbers, (16, 16, 9), strict=True))
-            _say(f"{printable(file):{width}}  {values}  {seconds:8.2f}  {_how(answer)}")
+            say(f"{printable(file):{width}}  {values}  {seconds:8.2f}  {_how(answer)}")
         elif found:
-            _say(f"{printable(file)}: objective {answer.objective:.12g}, bound {answer.bound:.12g}, gap {gap:.3g}")
-            _say(answer.how)
+            say(f"{printable(file)}: objective {answer.objective:.12g}, bound {answer.bound:.12g}, gap {gap:.3g}")
+            say(answer.how)
         else:
-            _say(f"{printable(file)}: {_how(answer)}")
+            say(f"{printable(file)}: {_how(answer)}")
         if found and targets is not None:
-            write_whole(targets[n], solution_text(answer).encode())
+            lines = [f"# Objective value = {answer.objective:.17g}", *(f"{name} {answer[name]!r}" for name in answer)]
+            write_whole(targets[n], "".join(f"{line}\n" for line in lines).encode())  # as Gurobi writes it
             if len(files) == 1:
-                _say(f"Wrote {printable(targets[n])}")
+                say(f"Wrote {printable(targets[n])}")
         if proofs is not None and (found or answer.optimal):
             try:
                 written = program.certificate(answer=answer, solver=solver, time_limit=time_limit)
             except ProgramError as error:  # the other files may still have theirs
-                _say(str(error))
+                say(str(error))
                 code = 1
                 continue
             written.save(proofs[n])
-            _say(f"Wrote {printable(proofs[n])}: {_shown(written, program.statement.maximize)}")
+            say(f"Wrote {printable(proofs[n])}: {_shown(written, program.statement.maximize)}")
     if targets is not None and len(files) > 1:
-        _say(f"Wrote the values to {printable(out or '')}")
+        say(f"Wrote the values to {printable(out or '')}")
     if code:
         raise typer.Exit(code)
 
@@ -129,18 +131,7 @@ def _shown(written: Certificate, maximize: bool) -> str:
     return "{!r} ≤ optimum ≤ {!r}.{}".format(*limits, is_open)
 
 
-def _say(text: str, bold: bool = False) -> None:
-    for line in text.split("\n"):
-        console.print(escape(printable(line)), style="bold" if bold else "", highlight=False, soft_wrap=True)
-
-
-def solution_text(answer: Answer) -> str:
-    """Returns a solution file: a comment with the objective, then a name and a value a line, as Gurobi writes it."""
-    lines = [f"# Objective value = {answer.objective:.17g}", *(f"{name} {answer[name]!r}" for name in answer)]
-    return "\n".join(lines) + "\n"
-
-
-def solution_paths(out: Path, files: Sequence[Path], ending: str = "sol") -> list[Path]:
+def _paths(out: Path, files: Sequence[Path], ending: str = "sol") -> list[Path]:
     """Returns where the values of each program go: a file or, for several, files in a directory, which can be written.
 
     Two programs that would go to one file are refused.
@@ -160,3 +151,29 @@ def solution_paths(out: Path, files: Sequence[Path], ending: str = "sol") -> lis
         source[path] = file
     with output_directory(out):
         return list(source)
+
+
+def compile_all() -> None:
+    """Compiles every kernel now, so that nothing waits for it later: for images, clusters and continuous integration.
+
+    Kernels are kept beside the package; where that cannot be written, in the user's cache directory. NUMBA_CACHE_DIR
+    names another place. What other versions left there is removed.
+    """
+    from hasten.jit.cache import remove_old_files
+    from hasten.jit.tiers import DRIVERS
+    from hasten.warm import compile_kernels
+
+    n_new = sum(not driver.is_compiled for driver in DRIVERS)
+    with show_progress(errors) as tell:
+        compile_kernels(tell)
+    say(f"{count(len(DRIVERS), 'driver')} compiled, {n_new} of them now.")
+    if n_removed := remove_old_files():
+        say(f"Removed {count(n_removed, 'file')} that other versions left.")
+
+
+def solvers() -> None:
+    """Lists the solvers, and how to install those that are missing."""
+    from hasten.solvers import package_of
+
+    for name, installed in hasten.available_solvers().items():
+        say(f"{name:10s} " + ("installed" if installed else f"not installed: pip install {package_of(name)}"))

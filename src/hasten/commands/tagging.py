@@ -7,32 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
 
 import hasten
-from hasten.commands.common import (
-    Command,
-    Group,
-    IlpSolver,
-    Runs,
-    Seed,
-    Seeds,
-    at_least_one,
-    check_apart,
-    check_enough,
-    check_model,
-    console,
-    errors,
-    name_of,
-    show_evaluation,
-    write_evaluation,
-)
+from hasten.commands import common
+from hasten.commands.common import Command, Group, console, errors, name_of, say, telling, wrote
 from hasten.commands.experiments import run_comparison
 from hasten.errors import ProblemError
 from hasten.speedup.mode import TextMode
 from hasten.support.files import output_directory
 from hasten.support.progress import show_progress
-from hasten.support.terminal import printable
 from hasten.support.words import count
 
 if TYPE_CHECKING:
@@ -46,17 +29,21 @@ app = typer.Typer(
 
 Corpus = Annotated[str, typer.Argument(help="Tagged sentences: CoNLL-U, columns or JSON lines, plain or .gz.")]
 Model = Annotated[Path, typer.Argument(help="What `hasten tag train` wrote.")]
-RuleOption = typer.Option(
-    "--rule", metavar="RULE", help='Such as "at least 1 VERB", "at most 3 ADJ or ADV", "no I-PER after O". Repeatable.'
-)
-Rule = Annotated[list[str] | None, RuleOption]
+Rule = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--rule",
+        metavar="RULE",
+        help='Such as "at least 1 VERB", "at most 3 ADJ or ADV", "no I-PER after O". Repeatable.',
+    ),
+]
+NoRules = Annotated[bool, typer.Option("--no-rules", help="Leave the tagger's own rules out.")]
 Bio = Annotated[bool, typer.Option("--bio", help="Tags are BIO: I-x only after B-x or I-x.")]
 Format = Annotated[str, typer.Option(help="Of the files: auto, conllu, conll (columns) or jsonl.")]
 Column = Annotated[
     str | None, typer.Option(help="Where the tags are: upos, xpos…, a number from 1 or from the end (-1), a JSON key.")
 ]
 Epochs = Annotated[int, typer.Option(min=1, help="Passes over the sentences.")]
-Solver = Annotated[str, typer.Option(help="Who is asked where nothing is proved.")]
 
 
 @app.command(cls=Command)
@@ -67,11 +54,12 @@ def train(
     bio: Bio = False,
     dev: Annotated[str | None, typer.Option(help="Tagged sentences to evaluate it on.")] = None,
     epochs: Epochs = 8,
-    seed: Seed = 0,
+    seed: common.Seed = 0,
     format: Format = "auto",
     column: Column = None,
 ) -> None:
     """Trains a tagger for `hasten tag predict`."""
+    from hasten.tasks.evaluation.evaluation_page import show_evaluation
     from hasten.tasks.tagging.corpus import read_all
     from hasten.tasks.tagging.tagger import SequenceTagger, check_place
 
@@ -80,24 +68,18 @@ def train(
         with show_progress(errors) as tell:
             tell("Reading", None)
             sentences, held_out = read_all(corpus, format, column), read_all(dev, format, column) if dev else []
-            check_enough(len(sentences), "tagged sentence")
+            common.check_enough(len(sentences), "tagged sentence")
             tagger = SequenceTagger.train(sentences, rule or (), bio=bio, epochs=epochs, seed=seed, tell=tell)
             broken = tagger.model.gold_broken(sentences)
             found = tagger.evaluate(held_out, tell=tell) if dev else None
         tagger.save(out)
     words = sum(len(sentence.words) for sentence in sentences)
-    console.print(
-        f"Trained on {count(len(sentences), 'sentence')}: {count(words, 'word')}, {len(tagger.tags)} tags.",
-        highlight=False,
-    )
+    say(f"Trained on {count(len(sentences), 'sentence')}: {count(words, 'word')}, {len(tagger.tags)} tags.")
     if broken:
-        console.print(f"The tags of {count(broken, 'sentence')} break the rules themselves.", highlight=False)
+        say(f"The tags of {count(broken, 'sentence')} break the rules themselves.")
     if found is not None:
-        show_evaluation(found)
-    place = escape(printable(out))
-    console.print(
-        f"Wrote [bold]{place}[/]. Tag text with: hasten tag predict {place} INPUT OUTPUT.jsonl", soft_wrap=True
-    )
+        show_evaluation(found, console)
+    wrote(out, more=f". Tag text with: hasten tag predict {out} INPUT OUTPUT.jsonl")
 
 
 @app.command(cls=Command)
@@ -107,10 +89,10 @@ def predict(
     target: Annotated[str, typer.Argument(help="Where tagged JSON lines go; - for standard output.")],
     rule: Rule = None,
     bio: Bio = False,
-    no_rules: Annotated[bool, typer.Option("--no-rules", help="Leave the tagger's own rules out.")] = False,
+    no_rules: NoRules = False,
     mode: Annotated[TextMode, typer.Option(help="Prove every answer, or trust a beam.")] = TextMode.CERTIFIED,
     width: Annotated[int, typer.Option(min=1, help="Of the beam, in search mode.")] = 8,
-    solver: Solver = "highs",
+    solver: common.Solver = "highs",
     time_limit: Annotated[
         float | None, typer.Option(min=0.0, help="Seconds that a sentence may take; then the best found has to do.")
     ] = None,
@@ -123,20 +105,19 @@ def predict(
     """
     from hasten.tasks.tagging.corpus import read_tagged, to_json
     from hasten.tasks.tagging.tagger import FORMAT, SequenceTagger
-    from hasten.tasks.text.objects import write_objects
+    from hasten.tasks.text.lines import write_objects
 
     hasten.make_solver(solver)  # one that is not there is refused now
-    check_apart(source, target)
-    check_model(model, FORMAT, source)
+    common.check_apart(source, target)
+    common.check_model(model, FORMAT, source)
     tagger = _under(SequenceTagger.load(model), rule, bio, no_rules)
     tagger = SequenceTagger(tagger.model, mode, width, solver, time_limit)
     counts = {"proved": 0, "solver": 0, "failed": 0}
 
     def tagged() -> Iterator[dict[str, object]]:
         with show_progress(errors, quiet=target == "-") as tell:
-            for n, answer in enumerate(tagger.predict(at_least_one(read_tagged(source, format, tags=False), source))):
-                if n % 256 == 0:
-                    tell("Tagging sentences", None, f"{n:,}")
+            read = telling(read_tagged(source, format, tags=False), tell, "Tagging sentences", source)
+            for answer in tagger.predict(read):
                 counts["proved"] += answer.proved
                 counts["solver"] += answer.source is hasten.Source.SOLVER
                 counts["failed"] += answer.tags is None
@@ -144,43 +125,40 @@ def predict(
                 yield to_json(answer.sentence) | more | ({"failed": answer.reason} if answer.reason else {})
 
     n = write_objects(target, tagged())
-    errors.print(
-        f"Tagged {count(n, 'sentence')}: {counts['proved']:,} proved, {counts['solver']:,} by the solver.",
-        highlight=False,
-    )
+    say(f"Tagged {count(n, 'sentence')}: {counts['proved']:,} proved, {counts['solver']:,} by the solver.", errors)
     if counts["failed"]:
-        errors.print(f"{count(counts['failed'], 'sentence')} without tags; their lines say why.", highlight=False)
+        say(f"{count(counts['failed'], 'sentence')} without tags; their lines say why.", errors)
 
 
 @app.command(cls=Command)
 def evaluate(
     model: Model,
     corpus: Corpus,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Directory for evaluation.json and evaluation.html.")
-    ] = None,
+    out: common.EvaluationOut = None,
     rule: Rule = None,
     bio: Bio = False,
-    no_rules: Annotated[bool, typer.Option("--no-rules", help="Leave the tagger's own rules out.")] = False,
-    solver: Solver = "highs",
+    no_rules: NoRules = False,
+    solver: common.Solver = "highs",
     format: Format = "auto",
     column: Column = None,
 ) -> None:
     """Compares a tagger's answers with gold tags: scores, each tag, what is confused, what is out of reach."""
+    from hasten.tasks.evaluation.evaluation_page import show_evaluation, write_evaluation
     from hasten.tasks.tagging.corpus import read_all
     from hasten.tasks.tagging.tagger import FORMAT, SequenceTagger
 
     hasten.make_solver(solver)
-    check_model(model, FORMAT, corpus)
+    common.check_model(model, FORMAT, corpus)
     tagger = _under(SequenceTagger.load(model), rule, bio, no_rules)
     with show_progress(errors) as tell:
         tell("Reading", None)
         sentences = read_all(corpus, format, column)
         found = SequenceTagger(tagger.model, solver=solver).evaluate(sentences, tell=tell)
-    show_evaluation(found)
+    show_evaluation(found, console)
     if out is not None:
+        about = {"model": name_of(str(model)), "source": name_of(corpus), "mode": "certified"}
         with output_directory(out):
-            write_evaluation(found.as_dict(model=name_of(str(model)), source=name_of(corpus), mode="certified"), out)
+            wrote(*write_evaluation(found.as_dict(**about), out))
 
 
 @app.command(cls=Command)
@@ -188,16 +166,14 @@ def compare(
     corpus: Annotated[
         str | None, typer.Argument(help="Tagged sentences, as for `train`; made-up news if there is none.")
     ] = None,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Directory for results.json and report.html.")] = Path(
-        "results/tagging"
-    ),
+    out: common.Out = Path("results/tagging"),
     test: Annotated[str | None, typer.Option(help="Sentences to test on; 30% of the corpus by default.")] = None,
     rule: Rule = None,
     bio: Bio = False,
-    solver: IlpSolver = "highs",
-    runs: Runs = 3,
-    seed: Seed = 0,
-    seeds: Seeds = 1,
+    solver: common.IlpSolver = "highs",
+    runs: common.Runs = 3,
+    seed: common.Seed = 0,
+    seeds: common.Seeds = 1,
     epochs: Epochs = 8,
     format: Format = "auto",
     column: Column = None,

@@ -1,72 +1,44 @@
-"""`hasten train`, `evaluate`, `explain` and `convert`: labelling text."""
+"""`hasten train`, `predict`, `evaluate`, `explain` and `convert`: labelling text."""
 
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
 
 import hasten
-from hasten.commands.common import (
-    MILLION,
-    Box,
-    Corpus,
-    CorpusOption,
-    Dev,
-    Format,
-    Induce,
-    Listed,
-    Lists,
-    MaxLine,
-    Model,
-    NoRelation,
-    Seed,
-    SkipBad,
-    TimeLimit,
-    Unlabeled,
-    at_least_one,
-    check_apart,
-    check_enough,
-    check_model,
-    console,
-    errors,
-    passing_over,
-    seconds,
-    sentences_of,
-    show_evaluation,
-    tell_task,
-    tell_unreachable,
-    telling,
-    the_corpus,
-    write_evaluation,
-)
+from hasten.commands import common
+from hasten.commands.common import MILLION, console, errors, passing_over, say, wrote
+from hasten.errors import CorpusError
 from hasten.solvers import check_solver
 from hasten.speedup.mode import TextMode
 from hasten.support.files import output_directory
-from hasten.support.progress import show_progress
-from hasten.support.terminal import printable
+from hasten.support.progress import show_progress, tell_nobody
 from hasten.support.words import count
 from hasten.tasks.entity_relation.names import BlackBox
 
+if TYPE_CHECKING:
+    from hasten.scale.run import Engine as Workers
+
 
 def train(
+    corpus: common.Corpus,
     out: Annotated[Path, typer.Option("--out", "-o", help="File for the trained model.")],
-    corpus: Corpus = None,
-    corpus_option: CorpusOption = None,
-    unlabeled: Unlabeled = None,
-    black_box: Box = BlackBox.STRUCTURED,
-    dev: Dev = None,
-    split: Lists = None,
-    induce: Induce = None,
-    no_relation: NoRelation = None,
-    skip_bad: SkipBad = False,
+    unlabeled: common.Unlabeled = None,
+    black_box: common.Box = BlackBox.STRUCTURED,
+    dev: common.Dev = None,
+    split: common.Lists = None,
+    induce: common.Induce = None,
+    no_relation: common.NoRelation = None,
+    skip_bad: common.SkipBad = False,
     width: Annotated[int, typer.Option(min=1, help="Width of the beam in search mode.")] = 2,
     risk: Annotated[float, typer.Option(min=0.0001, max=0.5, help="Share of answers that theta may change.")] = 0.01,
-    seed: Seed = 0,
-    max_line: MaxLine = 64,
+    seed: common.Seed = 0,
+    max_line: common.MaxLine = 64,
 ) -> None:
     """Trains a model for `hasten predict`.
 
@@ -74,82 +46,175 @@ def train(
     Unlabeled text adds to them. Given a --dev file, or a split, it says how well the model does on the dev sentences,
     or on the test sentences if there are none, as `hasten evaluate` does.
     """
-    from hasten.tasks.entity_relation.data.corpora import Corpora, Reading
-    from hasten.tasks.entity_relation.data.split import Split
+    from hasten.tasks.entity_relation.data.corpora import Corpora, Reading, Split
     from hasten.tasks.entity_relation.tagger import Tagger, TrainingSettings, check_place
     from hasten.tasks.entity_relation.task import EntityRelationTask
 
     check_place(out)
-    corpus = the_corpus(corpus, corpus_option)
     lists = Split.read(split) if split else None
     with output_directory(out.parent):
         with passing_over(skip_bad) as faults, show_progress(errors) as tell:
             reading = Reading(no_relation, faults, max_line * MILLION, tell)
             corpora = Corpora.read(corpus, unlabeled or [], dev=dev, reading=reading, seed=seed)
         taught, tested, part = corpora.to_train(lists)
-        check_enough(len(taught), "labelled sentence")
+        common.check_enough(len(taught), "labelled sentence")
         task = EntityRelationTask.fitting(taught, induce=induce, no_relation=no_relation)
-        tell_task(task, induce)
+        common.tell_task(task, induce)
         with show_progress(errors) as tell:
             settings = TrainingSettings(black_box, width, risk, seed)
             tagger = Tagger.train(taught, corpora.unlabeled, task=task, settings=settings, tell=tell)
         tagger.save(out)
-    n_labelled, n_unlabeled = len(taught), len(corpora.unlabeled)
-    console.print(
-        f"Trained on {count(n_labelled, 'labelled sentence')} and {count(n_unlabeled, 'unlabeled sentence')}."
-    )
-    tell_unreachable(taught, task)
+    n_unlabeled = count(len(corpora.unlabeled), "unlabeled sentence")
+    console.print(f"Trained on {count(len(taught), 'labelled sentence')} and {n_unlabeled}.")
+    common.tell_unreachable(taught, task)
     if tested:
         from hasten.tasks.entity_relation.evaluating import evaluate as judge
+        from hasten.tasks.evaluation.evaluation_page import show_evaluation
 
         console.print(f"On the {count(len(tested), 'labelled sentence')} of {part}:", highlight=False)
-        show_evaluation(judge(tagger, tested, seed=seed))
+        show_evaluation(judge(tagger, tested, seed=seed), console)
     if tagger.note:
-        console.print(escape(tagger.note), highlight=False, soft_wrap=True)
-    place = escape(printable(out))
-    console.print(
-        f"Wrote [bold]{place}[/]. Label text with: hasten predict {place} INPUT.jsonl OUTPUT.jsonl", soft_wrap=True
-    )
+        say(tagger.note)
+    wrote(out, more=f". Label text with: hasten predict {out} INPUT.jsonl OUTPUT.jsonl")
+
+
+class Engine(StrEnum):
+    """Who does the work."""
+
+    LOCAL = "local"
+    RAY = "ray"
+
+
+def predict(
+    model: common.Model,
+    source: Annotated[
+        str,
+        typer.Argument(
+            help="Sentences with spans, in any format; - for standard input. For shards: JSON lines or Parquet, a "
+            "file, a directory, a pattern or a URL."
+        ),
+    ],
+    target: Annotated[
+        str,
+        typer.Argument(
+            help="Where labelled JSON lines go; - for standard output. With a / at its end, a directory of shards, "
+            "which can be resumed."
+        ),
+    ],
+    mode: common.Mode = TextMode.CERTIFIED,
+    solver: common.Solver = "highs",
+    time_limit: common.TimeLimit = 10.0,
+    format: common.Format = "auto",
+    skip_bad: common.SkipBad = False,
+    max_line: common.MaxLine = 64,
+    jobs: Annotated[
+        int, typer.Option("--jobs", "-j", min=1, help="Processes that share the work; answers do not change.")
+    ] = 1,
+    engine: Annotated[Engine, typer.Option(help="This machine, or a Ray cluster.")] = Engine.LOCAL,
+    address: Annotated[
+        str | None, typer.Option(help="Of the Ray cluster; without it, Ray starts on this machine, with --jobs cores.")
+    ] = None,
+    shard_size: Annotated[int, typer.Option(min=1, help="Sentences of a shard.")] = 20_000,
+    max_bad: Annotated[
+        int, typer.Option(min=0, help="Sentences of shards that may be set aside, with the reason, in bad.jsonl.")
+    ] = 1000,
+) -> None:
+    """Labels the entities and relations of a stream of sentences, of any length, in constant memory.
+
+    Each line says whether its labels were proved optimal without the solver: "proved": true or false. Where time was
+    up, "optimal" is false. Where the solver failed, "failed" says why, and the labels are the best known without it, or
+    left out.
+
+    Into a directory, the work is done shard by shard: the same command, given again, does what is left. With --engine
+    ray and a file as the target, the shards are kept beside it, in TARGET.shards, and put together at the end.
+    """
+    from hasten.tasks.entity_relation.labelling import Labeller
+    from hasten.tasks.entity_relation.tagger import FORMAT, Tagger
+
+    check_solver(solver)
+    common.check_apart(source, target)
+    common.check_model(model, FORMAT, source)
+    tagger = Tagger.load(model).asking(mode, solver=solver, limits__time_limit=common.seconds(time_limit))
+    if address is not None and engine is not Engine.RAY:
+        raise hasten.ProblemError("An address is for --engine ray. Add that, or leave out the address.")
+    run = None
+    if engine is Engine.RAY or target.endswith("/"):
+        from hasten.scale.run import Here, Sharding, predict_shards
+
+        if "-" in (source, target):
+            raise CorpusError("A stream has no shards: name files, or leave out --engine ray.")
+        workers: Workers = Here(jobs)
+        if engine is Engine.RAY:
+            from hasten.ray.predicting import OnRay
+
+            workers = OnRay(address=address, cores=None if address else jobs)
+        answers = "parquet" if target.endswith(".parquet") else "jsonl"
+        how = Sharding(answers, shard_size, max_bad, max_line * MILLION)
+        out = target if target.endswith("/") else f"{target}.shards"
+        with show_progress(errors) as tell, ThreadPoolExecutor(1) as beside:
+            run = predict_shards(Labeller(tagger), source, out, how=how, engine=workers, tell=tell)
+            ended = beside.submit(workers.end)
+            if not target.endswith("/"):
+                tell("Putting the shards together", None)
+                run.merge(target)
+            ended.result()
+        counts = run.counts
+    else:
+        from hasten.scale.work import Reading, predict_stream
+
+        with passing_over(skip_bad) as faults, show_progress(errors, quiet=target == "-") as tell:
+            reading = Reading(format, max_line * MILLION, faults)
+            counts = predict_stream(Labeller(tagger), source, target, reading, jobs=jobs, tell=tell)
+    labelled = count(counts["problems"], "sentence")
+    say(f"Labelled {labelled}: {counts['proved']:,} proved, {counts['by_solver']:,} by the solver.", errors)
+    if counts["late"]:
+        say(f"Time was up for {count(counts['late'], 'sentence')}: the best found had to do (--time-limit).", errors)
+    if counts["failed"]:
+        say(f"The solver failed on {count(counts['failed'], 'sentence')}; their lines say why.", errors)
+    if run is not None and run.n_kept:
+        say(f"{count(run.n_kept, 'shard')} of {len(run.files):,} had been finished before.", errors)
+    if run is not None and run.bad:
+        place = os.path.join(run.out, "bad.jsonl")
+        say(f"Could not read {count(len(run.bad), 'sentence')}; {place} says which, and why.", errors)
 
 
 def evaluate(
-    model: Model,
+    model: common.Model,
     source: Annotated[str, typer.Argument(help="Labelled sentences, in any format; - for standard input.")],
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Directory for evaluation.json and evaluation.html.")
-    ] = None,
-    mode: Annotated[TextMode, typer.Option(help="Prove every answer, or trust the search.")] = TextMode.CERTIFIED,
-    solver: Annotated[str, typer.Option(help="Who is asked where nothing is proved.")] = "highs",
-    time_limit: TimeLimit = 10.0,
-    format: Format = "auto",
-    split: Listed = None,
-    no_relation: NoRelation = None,
-    skip_bad: SkipBad = False,
-    seed: Seed = 0,
-    max_line: MaxLine = 64,
+    out: common.EvaluationOut = None,
+    mode: common.Mode = TextMode.CERTIFIED,
+    solver: common.Solver = "highs",
+    time_limit: common.TimeLimit = 10.0,
+    format: common.Format = "auto",
+    split: common.Listed = None,
+    no_relation: common.NoRelation = None,
+    skip_bad: common.SkipBad = False,
+    seed: common.Seed = 0,
+    max_line: common.MaxLine = 64,
 ) -> None:
     """Says how well a model labels: precision, recall and F1 of each label, validity, and gold that it cannot reach."""
     from hasten.tasks.entity_relation.evaluating import evaluate as judge
     from hasten.tasks.entity_relation.tagger import FORMAT, Tagger
+    from hasten.tasks.evaluation.evaluation_page import show_evaluation, write_evaluation
 
     check_solver(solver)
-    check_model(model, FORMAT, source)
-    tagger = Tagger.load(model).asking(mode, solver=solver, limits__time_limit=seconds(time_limit))
+    common.check_model(model, FORMAT, source)
+    tagger = Tagger.load(model).asking(mode, solver=solver, limits__time_limit=common.seconds(time_limit))
     nothing = no_relation or tagger.task.no_relation
     if out is not None:
         with output_directory(out):
             pass
     with passing_over(skip_bad) as faults, show_progress(errors) as tell:
-        read = (sentence.without(nothing) for sentence in sentences_of(source, format, max_line, faults, split))
-        found = judge(tagger, telling(read, tell, "Evaluating sentences"), seed=seed)
-    show_evaluation(found)
+        read = (each.without(nothing) for each in common.sentences_of(source, format, max_line, faults, split))
+        found = judge(tagger, common.telling(read, tell, "Evaluating sentences"), seed=seed)
+    show_evaluation(found, console)
     if out is not None:
         about = {"model": model.name, "source": Path(source).name, "mode": str(mode)}
-        write_evaluation(found.as_dict(**about), out)
+        wrote(*write_evaluation(found.as_dict(**about), out))
 
 
 def explain(
-    model: Model,
+    model: common.Model,
     source: Annotated[
         str,
         typer.Argument(
@@ -164,8 +229,8 @@ def explain(
     theta: Annotated[
         float | None, typer.Option(min=0.0, help="Gap above which costs are skipped; the model's own by default.")
     ] = None,
-    format: Format = "auto",
-    max_line: MaxLine = 64,
+    format: common.Format = "auto",
+    max_line: common.MaxLine = 64,
 ) -> None:
     """Shows how one sentence is labelled: greedy search, the model's own search, and the proof, step by step."""
     from itertools import islice
@@ -174,38 +239,37 @@ def explain(
     from hasten.tasks.entity_relation import explain as explaining
     from hasten.tasks.entity_relation.tagger import FORMAT, Tagger
 
-    check_model(model, FORMAT, source)
+    common.check_model(model, FORMAT, source)
     tagger = Tagger.load(model)
     if source == "-" or os.path.exists(source):
-        sentence = next(islice(sentences_of(source, format, max_line), n - 1, None), None)
+        sentence = next(islice(common.sentences_of(source, format, max_line), n - 1, None), None)
         if sentence is None:
-            raise hasten.errors.CorpusError(
-                f"{source} has fewer than {count(n, 'sentence')}. Choose one with --sentence."
-            )
+            raise CorpusError(f"{source} has fewer than {count(n, 'sentence')}. Choose one with --sentence.")
     else:
         sentence = explaining.read_sentence(source)
     with output_directory(out.parent):
         found = explaining.explain(tagger, sentence, width=width, theta=theta)
         write_whole(out, found.to_html().encode("utf-8", "replace"))
     for line in found.summary():
-        console.print(escape(printable(line)), highlight=False, soft_wrap=True)
-    console.print(f"Wrote [bold]{escape(printable(out))}[/], which shows every step.", soft_wrap=True)
+        say(line)
+    wrote(out, more=", which shows every step.")
 
 
 def convert(
     source: Annotated[str, typer.Argument(help="A corpus in any format that we read; - for standard input.")],
     target: Annotated[str, typer.Argument(help="Where JSON lines go; .gz compresses; - is standard output.")],
-    format: Format = "auto",
+    format: common.Format = "auto",
     unlabeled: Annotated[bool, typer.Option("--unlabeled", help="Leave the labels out.")] = False,
-    split: Listed = None,
-    skip_bad: SkipBad = False,
-    max_line: MaxLine = 64,
+    split: common.Listed = None,
+    skip_bad: common.SkipBad = False,
+    max_line: common.MaxLine = 64,
 ) -> None:
     """Turns a corpus into our JSON lines (docs/corpora.md)."""
     from hasten.tasks.entity_relation.data.formats import write_jsonl
 
-    check_apart(source, target)
+    common.check_apart(source, target)
     with passing_over(skip_bad) as faults:
-        sentences = at_least_one(sentences_of(source, format, max_line, faults, split), source)
-        n = write_jsonl(target, (s.unlabeled() for s in sentences) if unlabeled else sentences)
+        sentences = common.sentences_of(source, format, max_line, faults, split)
+        read = common.telling(sentences, tell_nobody, "", source)
+        n = write_jsonl(target, (each.unlabeled() for each in read) if unlabeled else read)
     errors.print(f"Wrote {count(n, 'sentence')}.")

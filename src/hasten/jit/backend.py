@@ -19,7 +19,7 @@ from hasten.jit import simd_lowering as simd_lowering
 from hasten.jit import tiers
 from hasten.jit.cache import KernelCache, can_write
 from hasten.jit.lowering import register_views
-from hasten.jit.namespaces import KERNELS, Namespaces, seconds_to_compile
+from hasten.jit.watching import Namespaces
 from hasten.support import clock
 from hasten.support.terminal import drawn_on
 
@@ -63,8 +63,8 @@ class NoticingCache(KernelCache):
 
 def tell_compiling(function: FunctionType) -> None:
     """Says how long compiling takes: above the bar that a command shows or, without one, in the log."""
-    this, left = seconds_to_compile(function), [each.py_func for each in tiers.DRIVERS if not each.is_compiled]
-    seconds = [max(1, round(each)) for each in (this, max(this, sum(map(seconds_to_compile, left))))]
+    this, left = tiers.seconds_to_compile(function), [each.py_func for each in tiers.DRIVERS if not each.is_compiled]
+    seconds = [max(1, round(each)) for each in (this, max(this, sum(map(tiers.seconds_to_compile, left))))]
     words, terminal = NOTICE.format(*seconds, KEPT if can_write() else NOT_KEPT), drawn_on()
     if terminal is None:
         log.warning(words)
@@ -82,17 +82,16 @@ def _dispatcher(copy: FunctionType, function: FunctionType, options: dict[str, A
 
 
 def _uncounted(compile: Callable[[Any], Any], signature: Any) -> Any:
-    """Loads or compiles a driver, which counts for no limit of time."""
     with LOCK, clock.uncounted():
         return compile(signature)
 
 
 def _make(copy: FunctionType, function: FunctionType) -> Any:
     """Returns the dispatcher of a driver, or of a kernel as a part of those that call it."""
-    if not KERNELS[function]:
+    if not tiers.KERNELS[function]:
         return _dispatcher(copy, function, {})
     compiler = {} if passes is None else {"pipeline_class": passes.PartCompiler}
-    part = njit(**_ALWAYS, **KERNELS[function], **compiler, no_cpython_wrapper=True)(copy)
+    part = njit(**_ALWAYS, **tiers.KERNELS[function], **compiler, no_cpython_wrapper=True)(copy)
     if passes is not None:
         passes.take_any_numbers(part)
     return part
@@ -107,4 +106,4 @@ def dispatcher_of(function: FunctionType) -> Any:
     with LOCK:
         register_views()
         made = _DISPATCHERS.kernel(function)
-        return made if not KERNELS[function] else _dispatcher(made.py_func, function, {"_nrt": False})
+        return made if not tiers.KERNELS[function] else _dispatcher(made.py_func, function, {"_nrt": False})

@@ -4,9 +4,9 @@ A driver is looked for in each of these directories, and written to the first th
 none, and its kernels were compiled when the image was built, by another user. Where none can be written, there is one
 warning, and the driver stays in memory. A wheel may carry kernels of its own (`tools/wheel.py`), which are only read.
 
-A compiled driver contains the kernels that it calls. So the name of its file carries the stamp of all modules that
-have to do with kernels: after an edit or an upgrade of any of them, all drivers are compiled anew. The name also says
-for which Numba, Python and processor it was compiled: this one, or a portable one that this one is like. A file that is
+A compiled driver contains the kernels that it calls. So the name of its file carries the stamp of the modules with
+kernels that its own module imports, and these in turn: after an edit of any of them it is compiled anew. The name also
+says for which Numba, Python and processor it was compiled: this one, or a portable one like it. A file that is
 broken, in whatever way, counts as missing, and is written again.
 """
 
@@ -15,9 +15,11 @@ from __future__ import annotations
 import hashlib
 import os
 import pickle
+import re
 import signal
 import sys
 import warnings
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -26,6 +28,7 @@ from typing import Any
 
 from hasten.support.files import write_whole
 
+_IMPORT = re.compile(rb"^\s*from hasten\.([\w.]+) import (\([^)]*\)|.*)", re.MULTILINE)
 _HOMES = {"jit", "kernels"}  # the rooms whose modules all count
 PACKAGE = Path(__file__).parents[1]
 CARRIED = PACKAGE / "carried"  # the kernels that came with a wheel
@@ -44,19 +47,26 @@ def counts(file: Path, package: Path) -> bool:
     return bool(_HOMES & set(file.relative_to(package).parts)) or b"hasten.jit" in file.read_bytes()
 
 
-def stamp_of(package: Path) -> str:
-    """Returns a digest of the modules of a package that have to do with kernels."""
-    digest = hashlib.sha256(f"bounds checked: {os.environ.get('NUMBA_BOUNDSCHECK')}".encode())
-    for file in sorted(package.rglob("*.py")):
-        if counts(file, package):
-            digest.update(file.read_bytes())
-    return digest.hexdigest()[:12]
+def _imported(file: Path, package: Path) -> Iterator[Path]:
+    for module, names in _IMPORT.findall(file.read_bytes()):
+        place = package.joinpath(*module.decode().split("."))
+        inside = [place / f"{name}.py" for name in re.findall(r"\w+", names.decode())]
+        yield from (each for each in (place.with_suffix(".py"), place / "__init__.py", *inside) if each.is_file())
 
 
 @cache
-def stamp() -> str:
-    """Returns the stamp of this package."""
-    return stamp_of(PACKAGE)
+def stamp(file: Path, package: Path = PACKAGE) -> str:
+    """Returns a digest of all that a module's drivers are made of: it, `jit`, and modules with kernels it imports."""
+    seen, left = set(package.glob("jit/*.py")), [file]
+    while left:
+        each = left.pop()
+        if each not in seen and (each == file or counts(each, package)):
+            seen.add(each)
+            left += _imported(each, package)
+    digest = hashlib.sha256(f"bounds checked: {os.environ.get('NUMBA_BOUNDSCHECK')}".encode())
+    for each in sorted(seen):
+        digest.update(each.read_bytes())
+    return digest.hexdigest()[:12]
 
 
 def directories() -> list[Path]:
@@ -84,7 +94,7 @@ def _existing(path: Path) -> Path:
 
 
 def _name(function: FunctionType) -> str:
-    return f"{function.__module__}.{function.__qualname__}.{stamp()}"
+    return f"{function.__module__}.{function.__qualname__}.{stamp(Path(function.__code__.co_filename))}"
 
 
 class KernelCache:
@@ -190,10 +200,12 @@ def _warn_once() -> None:
 def remove_old_files() -> int:
     """Removes what other versions of the package left in its directories; returns how many files it removed."""
     n_removed = 0
-    for directory in directories():
-        for file in directory.glob(f"hasten.*{SUFFIX}"):
-            if f".{stamp()}." not in file.name:
-                with suppress(OSError):  # it can only be read
-                    file.unlink()
-                    n_removed += 1
+    for file in (each for directory in directories() for each in directory.glob(f"hasten.*{SUFFIX}")):
+        _, *names, _, was, _, _ = file.name.split(".")  # of the module, then the driver, the stamp and the key
+        place = PACKAGE.joinpath(*names)
+        source = place.with_suffix(".py") if place.with_suffix(".py").is_file() else place / "__init__.py"
+        if not source.is_file() or was != stamp(source):
+            with suppress(OSError):  # it can only be read
+                file.unlink()
+                n_removed += 1
     return n_removed

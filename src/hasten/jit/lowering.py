@@ -199,7 +199,6 @@ returns(keep, lambda arrays: types.none)
 
 
 def _unpacked(context: Any, builder: Any, kind: types.Type, value: Any) -> Any:
-    """Returns where an array or a span lies, and how many numbers it has."""
     if isinstance(kind, SpanType):
         return cgutils.unpack_tuple(builder, value, 2)
     array = context.make_array(kind)(context, builder, value)

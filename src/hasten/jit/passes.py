@@ -123,7 +123,6 @@ _OF_KERNELS: dict[type, type | None] = {
 
 
 def _change(pipeline: Any, changes: dict[type, type | None]) -> Any:
-    """Returns passes, some of them changed."""
     changed = [(changes.get(each, each), about) for each, about in pipeline.passes]
     pipeline.passes = [(each, about) for each, about in changed if each is not None]
     pipeline._finalized = False

@@ -65,7 +65,6 @@ returns(store, lambda span, x, lanes: types.none)
 
 
 def _place(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    """Returns where number `x` of each problem lies."""
     data, size = cgutils.unpack_tuple(builder, args[0], 2)
     index = builder.mul(context.cast(builder, args[1], sig.args[1], types.intp), ir.IntType(64)(WIDTH))
     if context.enable_boundscheck:
@@ -132,7 +131,6 @@ _lower(where_equal, 4, lambda builder, a, b, *chosen: builder.select(builder.fcm
 
 
 def _all(kind: Any, value: Any) -> Any:
-    """Returns a vector of one constant."""
     return ir.Constant(kind, [value] * WIDTH)
 
 

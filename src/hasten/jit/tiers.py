@@ -22,15 +22,14 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from itertools import pairwise
-from types import FunctionType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, ClassVar, ParamSpec, TypeVar, cast
 
 import numpy as np
 
 from hasten.jit.cache import is_on_disk
-from hasten.jit.namespaces import KERNELS, seconds_to_compile
 from hasten.jit.records import Record
 from hasten.support import clock
 
@@ -47,8 +46,40 @@ FREE = 0.25  # seconds that a process interprets before it imports Numba, which 
 PRIOR = 3e-7  # seconds that a call may take for each number of its arrays, times the root of how many they are
 TRIAL = 0.05  # of the time that compiling takes, for which a call is interpreted that seems too large
 COPYING = 2e-8  # seconds that are lost for each number if that was in vain
+SECONDS = 1e-4  # that compiling takes for each byte of bytecode
+KERNELS: dict[FunctionType, dict[str, Any]] = {}  # every kernel and driver, with the options that it is compiled with
 DRIVERS: list[Driver] = []  # every driver that was imported, for `hasten compile`
 _HERE = threading.local()  # whether this thread interprets a driver
+
+
+def function_of(kernel: Any) -> FunctionType:
+    """Returns the Python function of a kernel or a driver."""
+    function = getattr(kernel, "py_func", kernel)
+    assert isinstance(function, FunctionType)
+    return function
+
+
+def is_kernel(value: Any) -> bool:
+    """Whether a value is a kernel or a driver."""
+    return isinstance(value, FunctionType | partial) and getattr(value, "py_func", value) in KERNELS
+
+
+@cache
+def seconds_to_compile(kernel: Any) -> float:
+    """Returns about how long compiling a kernel takes, with all that it calls: by the size of their bytecode."""
+    seen: set[CodeType] = set()
+
+    def size(function: FunctionType) -> int:
+        """Returns the bytes of a function and of all that it calls; an inlined one counts each time."""
+        code = function.__code__
+        if code in seen and "inline" not in KERNELS.get(function, ()):
+            return 0
+        seen.add(code)
+        found = [function.__globals__.get(name) for name in code.co_names]
+        within = [vars(each).get(name) for each in found if isinstance(each, ModuleType) for name in code.co_names]
+        return len(code.co_code) + sum(size(function_of(each)) for each in (*found, *within) if is_kernel(each))
+
+    return SECONDS * size(function_of(kernel))
 
 
 class _TooLong(BaseException):
@@ -111,7 +142,6 @@ class Driver(partial[Any]):
         return run
 
     def _do_without(self, error: Exception) -> Callable[..., Any]:
-        """Returns the interpreted driver, in an environment whose Numba cannot be used."""
         global TIER
         if TIER == COMPILED:  # it was asked for
             raise error
@@ -125,7 +155,6 @@ class Driver(partial[Any]):
         return self
 
     def _choose(self, *args: Any) -> Any:
-        """Runs a driver that is not compiled yet, or an open kernel."""
         if getattr(_HERE, "interpreting", False):
             return self.py_func(*args)
         seconds = 0.0 if self.dispatcher is not None else self._worth(args)
@@ -219,7 +248,6 @@ def interpreted() -> Iterator[None]:
 
 
 def _arrays(value: Any) -> Iterator[Any]:
-    """Yields the arrays of arguments: of tuples and records, too."""
     for each in value:
         if isinstance(each, tuple):
             yield from _arrays(each)
@@ -230,7 +258,6 @@ def _arrays(value: Any) -> Iterator[Any]:
 
 
 def _overlap(arrays: Iterable[Any]) -> bool:
-    """Whether two arrays may share memory."""
     bounds = sorted(np.lib.array_utils.byte_bounds(each) for each in arrays if each.size)
     return any(begin < end for (_, end), (begin, _) in pairwise(bounds))
 
@@ -246,7 +273,6 @@ def _interpretable(value: Any, copies: dict[int, Any]) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Returns a result with Python's numbers, as compiled code does."""
     if isinstance(value, tuple):
         return tuple(map(_plain, value))
     return value.item() if isinstance(value, np.generic) else value

@@ -12,11 +12,45 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
 from threading import Lock
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any
 
-from hasten.jit.namespaces import Namespaces, function_of
-from hasten.jit.tiers import DRIVERS, Driver, interpreted
+from hasten.jit.tiers import DRIVERS, Driver, function_of, interpreted, is_kernel
+
+
+class Namespaces:
+    """Copies of modules in which `make(copy, function)` stands for each kernel: watched, or compiled.
+
+    A kernel calls others by the names of its module. So a module is copied, every kernel in it replaced, and the code
+    of each kernel is run with the copy's names.
+    """
+
+    def __init__(self, make: Callable[[FunctionType, FunctionType], Any]) -> None:
+        self.make = make
+        self.kernels: dict[FunctionType, Any] = {}
+        self.modules: dict[int, ModuleType] = {}  # by the identity of their names, which live as long as the package
+
+    def kernel(self, kernel: Any) -> Any:
+        """Returns what stands for a kernel."""
+        function = function_of(kernel)
+        if function not in self.kernels:
+            names = vars(self._copy_of(function.__module__, function.__globals__))
+            if function not in self.kernels:  # unless it was made with its module
+                copy = FunctionType(function.__code__, names, function.__name__, function.__defaults__)
+                copy.__module__, copy.__qualname__ = function.__module__, function.__qualname__
+                self.kernels[function] = self.make(copy, function)
+        return self.kernels[function]
+
+    def _copy_of(self, name: str, names: dict[str, Any]) -> ModuleType:
+        if id(names) not in self.modules:
+            copy = self.modules[id(names)] = ModuleType(name)
+            vars(copy).update(names)
+            for key, value in list(names.items()):
+                if is_kernel(value):
+                    vars(copy)[key] = self.kernel(value)
+                elif isinstance(value, ModuleType) and any(map(is_kernel, vars(value).values())):
+                    vars(copy)[key] = self._copy_of(value.__name__, vars(value))
+        return self.modules[id(names)]
 
 
 class Call:
@@ -67,7 +101,6 @@ def watching(watchers: Mapping[Any, Watcher]) -> Iterator[None]:
 
 
 def _run(driver: Driver, run: Callable[..., Any], *args: Any) -> Any:
-    """Runs a driver: interpreted and watched, or as ever."""
     kernels = _WATCHED.get()
     if kernels is None:
         return run(*args)

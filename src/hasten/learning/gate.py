@@ -12,7 +12,7 @@ regression, which label a variable will have, and how much to *doubt* that.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -117,14 +117,13 @@ class Gate:
         """Learns, from scratch, from the black box's answers to some problems; computes all of their costs."""
         batch = as_batch(problems).resolved()
         labels, usable = read_answers(batch, answers)
-        batch, schema = self._seen(batch), _schema_of(batch)
+        batch = self._seen(batch)
         expensive = self.expensive(batch)
-        state = GateState(schema, typical_gap(batch, ~expensive))
-        owner = np.repeat(np.arange(len(batch)), batch.n_variables)
-        learned = np.isin(owner, usable)
+        state = GateState(_schema_of(batch), typical_gap(batch, ~expensive))
+        learned = np.isin(np.repeat(np.arange(len(batch)), batch.n_variables), usable)
         rng = np.random.default_rng(self.seed)
-        for kind in self._kinds(schema):
-            at = np.flatnonzero(learned & self._is_of(batch, kind))
+        for kind, mask in self._masks(batch):
+            at = np.flatnonzero(learned & mask)
             examples = self._describe(batch, expensive, kind, at, state.scale)
             state.weights[kind.name] = self._learn(examples, labels[at], len(kind), rng)
             state.n_examples += at.size
@@ -139,11 +138,9 @@ class Gate:
 
     def expensive(self, batch: Batch) -> BoolArray:
         """Tells which variables of a batch, flat, have expensive costs."""
-        kinds = self._kinds(_schema_of(batch))
-        expensive = np.zeros(batch.variable_at[-1], dtype=bool)
-        for kind in kinds:
-            expensive |= self._is_of(batch, kind)
-        return expensive
+        masks = [mask for _, mask in self._masks(batch)]
+        found: BoolArray = np.logical_or.reduce([np.zeros(batch.variable_at[-1], dtype=bool), *masks])
+        return found
 
     def guess(self, batch: Batch) -> Guesses:
         """Guesses the expensive variables of a batch; looks at no costs but those of the settled variables."""
@@ -155,19 +152,15 @@ class Gate:
             raise ProblemError("These problems have another schema than this gate has learned. Fit one for theirs.")
         label = np.full(batch.variable_at[-1], -1, dtype=np.int64)
         doubt = np.full(batch.variable_at[-1], np.inf)
-        masks = [(kind, self._is_of(batch, kind)) for kind in self._kinds(schema)]
-        expensive = np.logical_or.reduce([mask for _, mask in masks]) if masks else np.zeros(label.size, dtype=bool)
-        for kind, mask in masks:
+        expensive = self.expensive(batch)
+        for kind, mask in self._masks(batch):
             found = np.flatnonzero(mask)
-            for start in range(0, found.size, CHUNK):
-                at = found[start : start + CHUNK]
-                some, weights = self._describe(batch, expensive, kind, at, state.scale), state.weights[kind.name]
+            for at in np.split(found, range(CHUNK, found.size, CHUNK)):
+                some = self._describe(batch, expensive, kind, at, state.scale)
                 guessed, others = np.empty(at.size, dtype=np.int64), np.empty(at.size)
-                guess_some(some, weights, guessed, others)
+                guess_some(some, state.weights[kind.name], guessed, others)
                 label[at], doubt[at] = guessed, others
         return Guesses(expensive, label, doubt)
-
-    # -- files ------------------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
         """Writes what it has learned to a file, whole or not at all; the functions for cheap features are not in it."""
@@ -209,14 +202,11 @@ class Gate:
         learned = {kind.name: tensors[name].astype(np.float64) for kind, name in weights.items()}
         self.state = GateState(schema, float(tensors["scale"][0]), learned)
 
-    # -- how it learns ----------------------------------------------------------------------------------
-
     def _seen(self, batch: Batch) -> Batch:
         """Returns a batch as the gate sees it: without costs, if those of settled variables are not there yet."""
         return batch if self.settled else replace(batch, cost=np.zeros_like(batch.cost), scorer=None)
 
     def _kinds(self, schema: Schema | None) -> list[VariableKind]:
-        """Returns the expensive kinds of a schema, or says which there are."""
         if schema is None:
             return []
         unknown = [kind for kind in self.cheap if kind not in schema.variables]
@@ -227,23 +217,21 @@ class Gate:
             )
         return [schema.variables[kind] for kind in self.cheap]
 
-    def _is_of(self, batch: Batch, kind: VariableKind) -> BoolArray:
-        """Tells which variables, flat, are of a kind."""
-        masks = [[each.name == kind.name for each in structure.all_kinds] for structure in batch.structures]
-        if len(masks) == 1:
-            return np.tile(np.array(masks[0], dtype=bool), len(batch))
-        first = offsets(map(len, masks))[:-1]
-        flat: BoolArray = np.concatenate([np.zeros(0, dtype=bool), *(np.array(mask, dtype=bool) for mask in masks)])
-        return flat[ranges(first[batch.structure], batch.n_variables)]
+    def _masks(self, batch: Batch) -> Iterator[tuple[VariableKind, BoolArray]]:
+        """Yields each expensive kind, and which variables, flat, are of it."""
+        expensive = self._kinds(_schema_of(batch))
+        known = [structure.all_kinds for structure in batch.structures]
+        first = offsets(map(len, known))[:-1]
+        places = ranges(first[batch.structure], batch.n_variables)
+        for kind in expensive:
+            yield kind, np.array([each.name == kind.name for kinds in known for each in kinds], dtype=bool)[places]
 
     def _describe(self, batch: Batch, expensive: BoolArray, kind: VariableKind, at: IntArray, scale: float) -> Examples:
-        """Returns the features of the variables at some places of a flat labelling."""
         problems = np.searchsorted(batch.variable_at, at, side="right") - 1
         variables = at - batch.variable_at[problems]
         ids, values = self._cheap_features(batch, kind, problems, variables)
         rows = np.empty((at.size, OWN + len(kind) + ids.shape[1]), dtype=np.int64)
-        regrets = np.empty((at.size, len(kind)))
-        examples = Examples(rows, values, regrets)
+        examples = Examples(rows, values, np.empty((at.size, len(kind))))
         describe(batch.arrays, expensive, problems, variables, ids, scale, self.n_rows, examples)
         return examples
 
@@ -258,9 +246,7 @@ class Gate:
         ids, values = given if isinstance(given, tuple) and len(given) == 2 else (given, None)
         ids = np.asarray(ids)
         if ids.dtype.kind == "u":
-            ids = (ids & np.array(MOST_ID, dtype=np.uint64)).astype(np.int64)
-        elif ids.dtype.kind == "i":
-            ids = ids.astype(np.int64)
+            ids = ids & np.array(MOST_ID, dtype=np.uint64)
         if ids.ndim != 2 or len(ids) != problems.size or ids.dtype.kind not in "iu":
             raise ProblemError(
                 f"The cheap features of kind {kind.name!r} came as an array of {ids.dtype} of shape {ids.shape} for "
@@ -275,6 +261,7 @@ class Gate:
                 f"The values of the cheap features of kind {kind.name!r} must be finite numbers of shape {ids.shape}, "
                 f"one for each feature; got the shape {numbers.shape}."
             )
+        ids = ids.astype(np.int64)
         ids = np.where(ids < -1, ids & MOST_ID, ids)  # any other number will do, such as a negative hash
         return np.ascontiguousarray(ids), np.ascontiguousarray(numbers)
 

@@ -1,29 +1,27 @@
 """A learned heuristic as a value: the weights of the speedup features.
 
-A heuristic belongs to a schema. It can be read (in label names), saved and loaded. Files are
-safetensors: plain arrays, a tensor per factor kind, with the schema's names and a digest of everything in the
-metadata. A file is written whole or not at all; one that was cut short, changed, or made for another schema
-is refused.
+A heuristic belongs to a schema. It can be read (in label names), saved and loaded. Files are safetensors: a tensor for
+each factor kind, with the schema's names and a digest of everything in the metadata.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
+import msgspec
 import numpy as np
 
 from hasten.errors import ModelError
 from hasten.model.kinds import FactorKind
 from hasten.model.schema import Schema
 from hasten.support import forms
-from hasten.support.arrays import FloatArray, floats
+from hasten.support.arrays import FloatArray, floats, ints
 from hasten.support.checks import check_type, check_whole
-from hasten.support.tensors import Tensors, damaged, load_tensors, reading, save_tensors
+from hasten.support.tensors import Tensors, load_tensors, reading, save_tensors
 
 FORMAT = "hasten.heuristic/1"
 
@@ -76,13 +74,9 @@ class Heuristic:
     def strongest(self, n: int = 10, factor: str | FactorKind | None = None) -> list[Row]:
         """Returns the features with the largest weights, by magnitude, of one factor kind or of all."""
         check_whole("n", n)
-        if factor is None:
-            kinds = [kind for kind in self.schema.factors.values() if kind.learned]
-        else:
-            kinds = [self._kind(factor)]
-        at = np.concatenate(
-            [np.arange(kind.weight_at, kind.weight_at + kind.size) for kind in kinds] or [np.zeros(0, int)]
-        )
+        learned = [kind for kind in self.schema.factors.values() if kind.learned]
+        kinds = learned if factor is None else [self._kind(factor)]
+        at = np.concatenate([ints(()), *(np.arange(kind.weight_at, kind.weight_at + kind.size) for kind in kinds)])
         at = at[np.argsort(-np.abs(self.weights[at]), kind="stable")][:n]
         rows = []
         for i in at[self.weights[at] != 0].tolist():
@@ -140,49 +134,58 @@ class Heuristic:
         return f"Heuristic({self.weights.size} weights, norm {norm:.4g})"
 
 
-def describe(schema: Schema) -> dict[str, Any]:
-    """Returns all that a schema declares in words, with digests for its tables."""
+class _Factor(msgspec.Struct, forbid_unknown_fields=True):
+    roles: dict[str, str]
+    learned: bool
+    table: str | None
 
-    def of_limits(*limits: float) -> list[str]:
+
+class _Description(msgspec.Struct, forbid_unknown_fields=True):
+    """All that a schema declares in words, with digests for its tables."""
+
+    variables: dict[str, list[str]]
+    factors: dict[str, _Factor]
+    rules: dict[str, tuple[str, str, dict[str, list[str]]]]
+
+
+def describe(schema: Schema) -> _Description:
+    """Returns all that a schema declares in words, with digests for its tables."""
+    check_type(schema, Schema, "The schema")
+
+    def exact(limits: Iterable[float]) -> list[str]:
         return [f"{limit:.17g}" for limit in limits]
 
-    check_type(schema, Schema, "The schema")
-    tables = {kind.name: kind.table for kind in schema.factors.values()}
-    digests = {name: t if t is None else hashlib.sha256(t.tobytes()).hexdigest()[:16] for name, t in tables.items()}
-    return {
-        "variables": {kind.name: list(kind.labels) for kind in schema.variables.values()},
-        "factors": {
-            kind.name: {
-                "roles": {role: of.name for role, of in kind.roles.items()},
-                "learned": kind.learned,
-                "table": digests[kind.name],
-            }
-            for kind in schema.factors.values()
-        },
-        "rules": {
-            rule.name: [*of_limits(rule.low, rule.high), {str(k): of_limits(*w) for k, w in rule.weights.items()}]
+    def factor(kind: FactorKind) -> _Factor:
+        digest = None if kind.table is None else hashlib.sha256(kind.table.tobytes()).hexdigest()[:16]
+        return _Factor({role: of.name for role, of in kind.roles.items()}, kind.learned, digest)
+
+    return _Description(
+        {kind.name: list(kind.labels) for kind in schema.variables.values()},
+        {kind.name: factor(kind) for kind in schema.factors.values()},
+        {
+            rule.name: (*exact((rule.low, rule.high)), {str(k): exact(w) for k, w in rule.weights.items()})  # type: ignore[misc]
             for rule in schema.rules.values()
         },
-    }
+    )
 
 
-def differences(saved: dict[str, Any], schema: Schema) -> list[str]:
+def differences(saved: _Description, schema: Schema) -> list[str]:
     """Says in words in what a saved description differs from a schema."""
-    here, found = describe(schema), []
-    for part, word in (("variables", "variable kind"), ("factors", "factor kind"), ("rules", "rule")):
-        old, new = saved.get(part, {}), here[part]
+    here, found = msgspec.to_builtins(describe(schema)), list[str]()
+    for part, old in msgspec.to_builtins(saved).items():
+        new, word = here[part], {"variables": "variable kind", "factors": "factor kind", "rules": "rule"}[part]
         found += [f"{word} {name!r} is missing here" for name in old if name not in new]
         found += [f"{word} {name!r} is new" for name in new if name not in old]
         for name in (name for name in new if name in old and old[name] != new[name]):
             if part == "variables":
                 found.append(f"{name} had the labels {', '.join(old[name])}, now {', '.join(new[name])}")
-            elif part == "rules" or old[name]["table"] != new[name]["table"]:
-                found.append(
-                    f"{word} {name!r} has another table" if part == "factors" else f"rule {name!r} has changed"
-                )
+            elif part == "rules":
+                found.append(f"rule {name!r} has changed")
+            elif old[name]["table"] != new[name]["table"]:
+                found.append(f"{word} {name!r} has another table")
             else:
-                keys = [key for key in new[name] if old[name].get(key) != new[name][key]]
-                found += [f"{word} {name!r} had {key} {old[name].get(key)}, now {new[name][key]}" for key in keys]
+                keys = [key for key in new[name] if old[name][key] != new[name][key]]
+                found += [f"{word} {name!r} had {key} {old[name][key]}, now {new[name][key]}" for key in keys]
         if not found and json.dumps(old) != json.dumps(new):
             found.append(f"the {word}s were declared in another order, or their roles were")
     return found
@@ -190,32 +193,16 @@ def differences(saved: dict[str, Any], schema: Schema) -> list[str]:
 
 def about_schema(schema: Schema) -> dict[str, str]:
     """Returns what a file says of the schema that it was saved for."""
-    return {"schema": schema.digest, "names": json.dumps(describe(schema))}
+    return {"schema": schema.digest, "names": msgspec.json.encode(describe(schema)).decode()}
 
 
 def check_schema(path: str | Path, about: Mapping[str, str], schema: Schema) -> None:
     """Refuses a file whose metadata describe another schema, and says what differs."""
-    try:
-        names = forms.read_json(about.get("names", ""), "the description of its schema")
-        _DESCRIPTION(names, "the description of its schema")
-    except forms.Misfit as error:
-        raise damaged(path, str(error)) from None
+    with reading(path):
+        names = forms.read_json(about.get("names", ""), "the description of its schema", _Description)
     found = differences(names, schema)
     if found:
         more = f" (and {len(found) - 3} more)" if len(found) > 3 else ""
         raise ModelError(f"{path} cannot be used: the schema differs: {'; '.join(found[:3])}{more}.")
     if about.get("schema") != schema.digest:
         raise ModelError(f"{path} was saved for another schema, with the same names. Learn it again.")
-
-
-_DESCRIPTION = forms.record(
-    {
-        "variables": forms.table_of(forms.many(forms.text)),
-        "factors": forms.table_of(
-            forms.record(
-                {"roles": forms.table_of(forms.text), "learned": forms.switch, "table": forms.or_none(forms.text)}
-            )
-        ),
-        "rules": forms.table_of(forms.row(forms.text, forms.text, forms.table_of(forms.many(forms.text)))),
-    }
-)

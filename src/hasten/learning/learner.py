@@ -64,13 +64,8 @@ class Epoch:
 
     def then(self, next: Epoch) -> Epoch:
         """Returns this pass and the next as one; weights and radii are the next one's."""
-        counts = {name: getattr(self, name) + getattr(next, name) for name in ("n_examples", "n_lost", "n_wrong")}
-        return replace(next, **counts, n_blind=self.n_blind + next.n_blind, seconds=self.seconds + next.seconds)
-
-    def ended(self, weights: learn.Weights, seconds: float) -> Epoch:
-        """Returns this pass as it ended with some weights, after some seconds."""
-        norm, (phi, g) = float(np.linalg.norm(weights.w)), weights.radius.tolist()
-        return replace(self, norm=norm, radius_phi=math.sqrt(phi), radius_g=g, seconds=seconds)
+        added = ("n_examples", "n_lost", "n_wrong", "n_blind", "seconds")
+        return replace(next, **{name: getattr(self, name) + getattr(next, name) for name in added})
 
 
 @dataclass(eq=False)
@@ -152,14 +147,8 @@ class Learner:
     @classmethod
     def paper(cls, width: int = 2, **settings: Any) -> Learner:
         """Returns Algorithm 1 as the paper lists it: step 1, last weights, no constraints, no shuffling."""
-        preset: dict[str, Any] = {
-            "step": 1.0,
-            "averaged": False,
-            "enforce": False,
-            "look_ahead": False,
-            "shuffle": False,
-        }
-        return cls(width, **(preset | settings))
+        off = dict.fromkeys(("averaged", "enforce", "look_ahead", "shuffle"), False)
+        return cls(width, **({"step": 1.0} | off | settings))
 
     def fit(self, problems: Batch | Iterable[Problem], answers: Answers) -> Learner:
         """Learns from scratch, epoch by epoch, until one makes no mistake.
@@ -301,11 +290,14 @@ class Learner:
             if tell is not None:
                 tell(len(outcome[chunk]), int(np.isin(outcome[chunk], (learn.LOST, learn.WRONG)).sum()))
         forbidden = outcome == learn.FORBIDDEN
-        state.n_forbidden += int(forbidden.sum())
-        n_lost, n_wrong = int((outcome == learn.LOST).sum()), int((outcome == learn.WRONG).sum())
-        n_examples, n_blind = len(order) - int(forbidden.sum()), int(learned.n_blind[0]) - blind
-        epoch = Epoch(n_examples, n_lost, n_wrong, n_blind, state.step).ended(learned, time.perf_counter() - began)
-        return epoch, np.setdiff1d(usable, order[forbidden]) if forbidden.any() else usable
+        n_forbidden, n_lost = int(forbidden.sum()), int((outcome == learn.LOST).sum())
+        state.n_forbidden += n_forbidden
+        epoch = Epoch(
+            *(len(order) - n_forbidden, n_lost, int((outcome == learn.WRONG).sum())),
+            *(int(learned.n_blind[0]) - blind, state.step, float(np.linalg.norm(learned.w))),
+            *(self.radius_phi, self.radius_g, time.perf_counter() - began),
+        )
+        return epoch, np.setdiff1d(usable, order[forbidden]) if n_forbidden else usable
 
 
 def gaps(batch: Batch) -> FloatArray:

@@ -3,8 +3,8 @@
 That a tuple never occurs says little: perhaps no costs ever wanted it. So *opportunities* are counted, of two kinds:
 
 - *Refusals*: places where another label of one variable would make the answer cheaper and break nothing that is
-  known, and where nothing but this tuple can be to blame; where several can, each has its share
-  (`hasten.learning.tuples`). A tuple that is allowed may be refused as well, for reasons that no declared
+  known, and where nothing but this tuple can be to blame; where several that no answer shows can, each has its share.
+  A tuple that is allowed may be refused as well, for reasons that no declared
   factor tells. How often, the tuples that do occur say: let q be how often they were given, of all the times that they
   were given, or refused without another to blame. If a tuple were as they are, it would be passed over n times with a
   chance of (1 - q)^n.
@@ -20,7 +20,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hasten.learning.tuples import FORBIDDEN, SHOWN, UNSEEN, count_refused, count_shown
+from hasten.jit import driver, kernel
+from hasten.kernels.layout import BatchArrays, Graph, costs_of, graph_of, labels_of, tables_of
+from hasten.kernels.rows import rows_hold
+from hasten.kernels.score import entry
 from hasten.model.batch import Batch
 from hasten.model.schema import Schema
 from hasten.support.arrays import BoolArray, FloatArray, IntArray
@@ -28,6 +31,7 @@ from hasten.support.arrays import BoolArray, FloatArray, IntArray
 TINY = 1e-9  # of the largest cost: a label that saves less may have been refused by rounding
 KNOWN = 0.98  # confidence, by refusals alone, from which on a tuple is to blame for what it explains
 ROUNDS = 3  # of sharing out the blame
+UNSEEN, SHOWN, FORBIDDEN = 0, 1, 2  # what is known of a tuple
 LARGEST_RATE = 0.99  # so that one refusal alone never makes sure
 
 
@@ -94,3 +98,66 @@ def chances(schema: Schema, shown: IntArray) -> FloatArray:
             expected = expected * (counts.sum(axis=others, keepdims=True) / max(total, 1))
         found[mine] = expected.ravel()
     return found
+
+
+@driver
+def count_shown(batch: BatchArrays, answers: IntArray, problems: IntArray, shown: IntArray) -> None:
+    """Counts for each tuple how often some answers show it."""
+    for p in problems:
+        graph, mine = graph_of(batch, p), labels_of(batch, answers, p)
+        for f in range(graph.weight_at.size):
+            if graph.weight_at[f] >= 0:
+                shown[graph.weight_at[f] + entry(graph, f, mine)] += 1
+
+
+@driver
+def count_refused(
+    batch: BatchArrays, answers: IntArray, problems: IntArray, least: float, known: IntArray, refused: FloatArray
+) -> None:
+    """Adds up for each tuple how often some answers refuse it, given what is known of each.
+
+    Only labels that would save more than `least` count. Answers are changed on the way, and put back.
+    """
+    for p in problems:
+        graph, cost, table = graph_of(batch, p), costs_of(batch, p), tables_of(batch, p)
+        mine = labels_of(batch, answers, p)
+        for v in range(graph.order.size):
+            given = mine[v]
+            for label in range(graph.first[v + 1] - graph.first[v]):
+                change = cost[graph.first[v] + label] - cost[graph.first[v] + given]
+                if not change < np.inf or label == given:
+                    continue
+                for x in range(graph.touch_first[v], graph.touch_first[v + 1]):
+                    slot = graph.touch[x]
+                    f = graph.factor_of[slot]
+                    if graph.table_at[f] >= 0:
+                        here = graph.table_at[f] + entry(graph, f, mine)
+                        change += table[here + graph.stride[slot] * (label - given)] - table[here]
+                if not change < -least:
+                    continue
+                mine[v] = label
+                if rows_hold(graph, mine):
+                    blame(graph, v, mine, known, refused)
+                mine[v] = given
+
+
+@kernel
+def blame(graph: Graph, v: int, labels: IntArray, known: IntArray, refused: FloatArray) -> None:
+    """Shares the blame for a label that was refused among the tuples that it would make."""
+    kind, count = SHOWN, 0
+    for x in range(graph.touch_first[v], graph.touch_first[v + 1]):
+        f = graph.factor_of[graph.touch[x]]
+        if graph.weight_at[f] >= 0:
+            state = known[graph.weight_at[f] + entry(graph, f, labels)]
+            if state == FORBIDDEN and kind != FORBIDDEN:
+                kind, count = FORBIDDEN, 0
+            if state == UNSEEN and kind == SHOWN:
+                kind, count = UNSEEN, 0
+            if state == kind:
+                count += 1
+    for x in range(graph.touch_first[v], graph.touch_first[v + 1]):
+        f = graph.factor_of[graph.touch[x]]
+        if graph.weight_at[f] >= 0:
+            at = graph.weight_at[f] + entry(graph, f, labels)
+            if known[at] == kind:
+                refused[at] += 1.0 / count

@@ -21,24 +21,24 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hasten.jit import driver, keep, split
+from hasten.kernels.layout import VARIABLE, BatchArrays, costs_of, graph_of, labels_of, tables_of
+from hasten.kernels.score import entry, total_cost
 from hasten.learning.algorithm_1 import Weights
 from hasten.learning.tables import Changing, LearnedTables, n_labels
-from hasten.learning.tuples import WRONG, learn_from_found
 from hasten.model.batch import Batch
 from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier
 from hasten.proof.elimination.plan import reduce
 from hasten.support.arrays import IntArray
 
+CORRECT, WRONG, BLIND = 0, 1, 2
 TOGETHER = 32  # problems that are proved with the same weights
 MOST_PASSES = 40
 SWEEPS = 30  # at most, to look for ŷ
 NODES, FEW_NODES = 1000, 50  # the same, for small problems and for large ones
 LARGE = 2e6  # labels and tuples, times nodes
-ELIMINATING, SWEEPING = (
-    2e-8,
-    8e-8,
-)  # seconds to find ŷ, for each label and tuple: of all, and of what elimination leaves
+ELIMINATING, SWEEPING = 2e-8, 8e-8  # seconds to find ŷ for each label and tuple: of all; of what elimination leaves
 OVERHEAD = 3e-5  # seconds for each problem of a pass, beside that
 
 
@@ -139,3 +139,66 @@ def _dearer(batch: Batch, labels: IntArray, margin: float) -> Batch:
     there, cost = labels >= 0, batch.cost.copy()
     cost[(batch.cost_at[owner] + first + labels)[there]] += margin
     return Batch(batch.structures, batch.structure, cost, batch.cost_at, batch.table, batch.table_at)
+
+
+@driver
+def learn_from_found(
+    batch: BatchArrays,
+    label_at: IntArray,
+    answers: IntArray,
+    found: IntArray,
+    step: float,
+    problems: IntArray,
+    learned: Weights,
+    outcome: IntArray,
+) -> None:
+    """Learns from answers and from what was found with the weights as they were, one problem after the other.
+
+    `label_at` says where the weights of each variable's labels start. `found` may have been found with somewhat older
+    weights: an update is made where it still costs less than the answer. `outcome` says how each problem went.
+    """
+    n_weights, n_terms = learned.w.size, 0
+    for p in problems:
+        n_terms = max(n_terms, graph_of(batch, p).weight_at.size + graph_of(batch, p).order.size)
+    counts = np.zeros(n_weights + 4 * n_terms, dtype=np.int64)
+    one, touched, count = split(counts, (n_weights, 2 * n_terms, 2 * n_terms))
+    for x in range(problems.size):
+        p = problems[x]
+        graph, cost, table = graph_of(batch, p), costs_of(batch, p), tables_of(batch, p)
+        right, here = labels_of(batch, answers, p), labels_of(batch, found, p)
+        n_touched, excess = 0, total_cost(graph, cost, table, right) - total_cost(graph, cost, table, here)
+        for v in range(graph.order.size):
+            if right[v] != here[v]:
+                at = label_at[batch.place[p, VARIABLE] + v]
+                excess += learned.w[at + here[v]] - learned.w[at + right[v]]
+                one[at + right[v]] += 1
+                one[at + here[v]] -= 1
+                touched[n_touched], touched[n_touched + 1] = at + right[v], at + here[v]
+                n_touched += 2
+        for f in range(graph.weight_at.size):
+            at = graph.weight_at[f]
+            if at >= 0:
+                good, bad = at + entry(graph, f, right), at + entry(graph, f, here)
+                if good != bad:
+                    excess += learned.w[bad] - learned.w[good]
+                    one[good] += 1
+                    one[bad] -= 1
+                    touched[n_touched], touched[n_touched + 1] = good, bad
+                    n_touched += 2
+        n_changed, length = 0, 0
+        for y in range(n_touched):
+            i = touched[y]
+            if one[i] != 0:  # once, though it may stand in the list more often
+                touched[n_changed], count[n_changed] = i, one[i]
+                length += one[i] * one[i]
+                n_changed += 1
+                one[i] = 0
+        outcome[x] = CORRECT
+        if excess > 0.0:
+            outcome[x] = WRONG if length else BLIND
+            size = min(step, excess / max(length, 1))
+            for y in range(n_changed):
+                learned.w[touched[y]] += size * count[y]
+                learned.drift[touched[y]] += size * count[y] * learned.n_examples[0]
+        learned.n_examples[0] += 1
+    keep(counts)

@@ -37,26 +37,18 @@ class LearnedTables:
     schema: Schema
     forbidden: BoolArray  # (n_weights,)
     cost: FloatArray  # (n_weights,) finite
-    label_cost: FloatArray | None = (
-        None  # (labels of all variable kinds,) what labels cost by themselves; None: nothing
-    )
+    label_cost: FloatArray | None = None  # (labels of all variable kinds,) of labels by themselves; None: nothing
 
     def __post_init__(self) -> None:
-        n = self.schema.n_weights
-        if self.label_cost is not None:
-            if self.label_cost.shape != (n_labels(self.schema),):
-                raise ProblemError(
-                    f"Learned costs of {self.label_cost.shape} labels for a schema with {n_labels(self.schema)}. Use "
-                    "tables that were learned with this schema."
-                )
-            if not np.isfinite(self.label_cost).all():
-                raise ProblemError("Learned costs of labels must be finite.")
-        if self.forbidden.shape != (n,) or self.cost.shape != (n,):
+        n, of_labels = self.schema.n_weights, np.zeros(0) if self.label_cost is None else self.label_cost
+        wrong = self.label_cost is not None and of_labels.shape != (n_labels(self.schema),)
+        if wrong or self.forbidden.shape != (n,) or self.cost.shape != (n,):
             raise ProblemError(
-                f"Learned tables of shapes {self.forbidden.shape} and {self.cost.shape} for a schema with {n} label "
-                "tuples of learned factors. Use tables that were learned with this schema."
+                f"Learned tables of shapes {self.forbidden.shape}, {self.cost.shape}, {of_labels.shape} for a schema "
+                f"with {n} label tuples of learned factors and {n_labels(self.schema)} labels. Use tables that were "
+                "learned with this schema."
             )
-        if not np.isfinite(self.cost).all():
+        if not (np.isfinite(self.cost).all() and np.isfinite(of_labels).all()):
             raise ProblemError("Learned costs must be finite. What is forbidden is said apart from them.")
 
     @classmethod
@@ -83,10 +75,9 @@ class LearnedTables:
 
     def table(self, name: str) -> FloatArray:
         """Returns what the tuples of a factor kind cost, the schema's own table included: an axis per role."""
-        kind = self.schema.factors.get(name)
-        if kind is None:
+        if name not in self.schema.factors:
             raise ProblemError(f"There is no factor {name!r}. There are {', '.join(self.schema.factors) or 'none'}.")
-        return self._table(kind)
+        return self._table(self.schema.factors[name])
 
     def _table(self, kind: FactorKind) -> FloatArray:
         known = np.zeros(kind.shape) if kind.table is None else kind.table
@@ -95,11 +86,6 @@ class LearnedTables:
         mine = slice(kind.weight_at, kind.weight_at + kind.size)
         added: FloatArray = np.where(self.forbidden[mine], np.inf, self.cost[mine]).reshape(kind.shape)
         return known + added
-
-    def adds(self, kind: FactorKind) -> bool:
-        """Whether anything was learned of a factor kind."""
-        mine = slice(kind.weight_at, kind.weight_at + kind.size)
-        return kind.learned and bool(self.forbidden[mine].any() or self.cost[mine].any())
 
     def added_to(self, batch: Batch) -> Batch:
         """Returns problems with these tables added to their own."""
@@ -114,13 +100,13 @@ class LearnedTables:
 
     @cached_property
     def _schema(self) -> Schema:
-        """The schema with these tables."""
-        kinds = self.schema.factors.values()
-        return self.schema.with_tables({kind.name: self._table(kind) for kind in kinds if self.adds(kind)})
+        said = self.forbidden | (self.cost != 0)
+        learned = [kind for kind in self.schema.factors.values() if kind.learned]
+        adds = [kind for kind in learned if said[kind.weight_at : kind.weight_at + kind.size].any()]
+        return self.schema.with_tables({kind.name: self._table(kind) for kind in adds})
 
     @cached_property
     def _twins(self) -> Twins:
-        """The structures of problems under that schema."""
         return WeakKeyDictionary()
 
     def __getstate__(self) -> dict[str, Any]:

@@ -58,7 +58,6 @@ def read_answers(batch: Batch, answers: Answers) -> tuple[IntArray, IntArray]:
 
 
 def _gather(batch: Batch, answers: Iterable[Solution | Labels | None]) -> tuple[IntArray, BoolArray]:
-    """Returns the labels of single answers, in a row, and which can be learned from."""
     labels = np.full(batch.variable_at[-1], -1, dtype=np.int64)
     usable = np.zeros(len(batch), dtype=bool)
     for p, said in enumerate(answers):

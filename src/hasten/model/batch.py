@@ -19,17 +19,7 @@ from hasten.model.soft import add_prices, complete, with_prices
 from hasten.model.structure import Structure
 from hasten.model.tables import Tables, bring_to_all
 from hasten.model.templates import NO_SLOTS
-from hasten.support.arrays import (
-    Chosen,
-    FloatArray,
-    IntArray,
-    all_finite,
-    ints,
-    offsets,
-    plain,
-    ranges,
-    sizes_of,
-)
+from hasten.support.arrays import Chosen, FloatArray, IntArray, all_finite, ints, offsets, plain, ranges, sizes_of
 from hasten.support.checks import brief, check_switch, chosen_numbers, listed, whole_numbers
 from hasten.support.words import count
 
@@ -63,34 +53,27 @@ class Batch:
         for p, problem in enumerate(known):
             if not isinstance(problem, Problem):
                 raise ProblemError(f"Expected problems; number {p} is {brief(problem)}.{_hint(problem)}")
-        structures, structure = distinct_structures(problem.structure for problem in known)
+        numbers, structures, structure = dict[int, int](), list[Structure](), list[int]()
+        for problem in known:
+            number = numbers.setdefault(id(problem.structure.compiled), len(structures))
+            if number == len(structures):  # those of one shape once
+                structures.append(problem.structure)
+            structure.append(number)
         lazy = bool(known) and all(problem.lazy for problem in known)
-        table, table_at = _gather_tables(known)
-        return cls(
-            tuple(structures),
-            structure,
-            _join([_no_costs(problem) if lazy else problem.cost for problem in known]),
-            offsets(problem.graph.first[-1] for problem in known),
-            table,
-            table_at,
-            _shared_scorer(known) if lazy else None,
-            ints(problem.id for problem in known),
-        )
+        tables = {id(problem.table): problem.table for problem in known}  # those that several share once
+        starts = dict(zip(tables, offsets(map(len, tables.values())).tolist(), strict=False))
+        cost = _join([_no_costs(problem) if lazy else problem.cost for problem in known])
+        cost_at = offsets(problem.graph.first[-1] for problem in known)
+        table, table_at = _join(list(tables.values())), ints(starts[id(problem.table)] for problem in known)
+        scorer, ids = _shared_scorer(known) if lazy else None, ints(problem.id for problem in known)
+        return cls(tuple(structures), ints(structure), cost, cost_at, table, table_at, scorer, ids)
 
     @classmethod
     def of_one(cls, problem: Problem) -> Batch:
         """Makes a batch of one problem, fast: everything but its costs and tables comes from its structure."""
-        compiled, lazy = problem.structure.compiled, problem.lazy
-        batch = cls(
-            (problem.structure,),
-            ONLY,
-            _no_costs(problem) if lazy else problem.cost,
-            compiled.cost_at,
-            problem.table,
-            ONLY,
-            problem.scorer if lazy else None,
-            np.array([problem.id], dtype=np.int64),
-        )
+        compiled, scorer = problem.structure.compiled, problem.scorer if problem.lazy else None
+        cost, ids = problem.cost if scorer is None else _no_costs(problem), np.array([problem.id], dtype=np.int64)
+        batch = cls((problem.structure,), ONLY, cost, compiled.cost_at, problem.table, ONLY, scorer, ids)
         batch.__dict__.update(
             variable_at=compiled.variable_at,
             n_variables=compiled.n_variables,
@@ -116,11 +99,7 @@ class Batch:
 
     @classmethod
     def build(
-        cls,
-        structures: Sequence[Structure],
-        structure: IntArray,
-        costs: FloatArray | Scorer,
-        ids: IntArray | None = None,
+        cls, structures: Sequence[Structure], structure: IntArray, costs: FloatArray | Scorer, ids: Any = None
     ) -> Batch:
         """Makes a batch of several shapes: the number of each problem's structure, and all costs in a row.
 
@@ -260,10 +239,8 @@ class Batch:
         p %= len(self)
         structure = self.structures[self.structure[p]]
         table = self.table[self.table_at[p] : self.table_at[p] + len(structure.graph.table)]
-        id = p if self.ids is None else int(self.ids[p])
-        if self.scorer is not None:
-            return Problem(structure, None, self.scorer, table, id)
-        return Problem(structure, self.cost[self.cost_at[p] : self.cost_at[p + 1]], None, table, id)
+        cost = None if self.lazy else self.cost[self.cost_at[p] : self.cost_at[p + 1]]
+        return Problem(structure, cost, self.scorer, table, p if self.ids is None else int(self.ids[p]))
 
     def score(self, problems: IntArray, variables: IntArray) -> FloatArray:
         """Asks the scorer for the costs of some variables of some problems, and checks its answer."""
@@ -292,17 +269,10 @@ class Batch:
     def select(self, problems: Chosen) -> Batch:
         """Returns the batch of some of the problems: by number, as a slice, or by a mask that is true for each."""
         chosen = chosen_numbers(problems, len(self))
-        sizes = sizes_of(self.cost_at)[chosen]
-        return Batch(
-            self.structures,
-            self.structure[chosen],
-            self.cost[ranges(self.cost_at[chosen], sizes)],
-            offsets(sizes),
-            self.table,
-            self.table_at[chosen],
-            self.scorer,
-            None if self.ids is None else self.ids[chosen],
-        )
+        sizes, ids = sizes_of(self.cost_at)[chosen], None if self.ids is None else self.ids[chosen]
+        cost, table_at = self.cost[ranges(self.cost_at[chosen], sizes)], self.table_at[chosen]
+        parts = self.structure[chosen], cost, offsets(sizes), self.table, table_at, self.scorer, ids
+        return Batch(self.structures, *parts)
 
     def with_tables(self, tables: Tables) -> Batch:
         """Returns these problems with other tables for all factors of some kinds, by the kind or its name.
@@ -325,9 +295,9 @@ class Batch:
         return f"Batch({count(len(self), 'problem')}, {count(len(self.structures), 'structure')}{lazy})"
 
     def _repr_html_(self) -> str:
-        from hasten.model.display import of_batch
+        from hasten.model.display import card_of
 
-        return of_batch(self)
+        return card_of(self)
 
 
 def arrays_of(problem: Problem) -> BatchArrays:
@@ -342,40 +312,17 @@ def as_batch(problems: Problem | Batch | Iterable[Problem]) -> Batch:
     return problems.batch if isinstance(problems, Problem) else Batch.of(problems)
 
 
-def distinct_structures(structures: Iterable[Structure]) -> tuple[list[Structure], IntArray]:
-    """Returns the structures of some problems, those of one shape once, and the number of each problem's."""
-    numbers: dict[int, int] = {}
-    known: list[Structure] = []
-    found = []
-    for structure in structures:
-        number = numbers.setdefault(id(structure.compiled), len(known))
-        if number == len(known):
-            known.append(structure)
-        found.append(number)
-    return known, ints(found)
-
-
 def _without_slots(structure: object) -> Structure:
-    """Returns a structure whose problems bring no tables; refuses anything but a structure."""
     if not isinstance(structure, Structure):
         raise ProblemError(f"Expected a structure, got {brief(structure)}. Make one: schema.structure().")
     return structure._with_slots(NO_SLOTS)
 
 
 def _no_costs(problem: Problem) -> FloatArray:
-    """Returns the known costs of a lazy problem: zeros, and the prices of soft rules."""
     return with_prices(problem.structure, np.zeros(problem.structure.n_labels))
 
 
-def _gather_tables(problems: Sequence[Problem]) -> tuple[FloatArray, IntArray]:
-    """Joins the problems' tables, those that several share once; says where those of each problem start."""
-    tables = {id(problem.table): problem.table for problem in problems}
-    starts = dict(zip(tables, offsets(map(len, tables.values())).tolist(), strict=False))
-    return _join(list(tables.values())), ints(starts[id(problem.table)] for problem in problems)
-
-
 def _shared_scorer(problems: Sequence[Problem]) -> Scorer | None:
-    """Returns the scorer that lazy problems share."""
     scorer = problems[0].scorer
     if all(problem.scorer == scorer for problem in problems):  # not `is`: a bound method is a new object each time
         return scorer
@@ -390,7 +337,6 @@ def _join(parts: Sequence[FloatArray]) -> FloatArray:
 
 
 def _hint(given: object) -> str:
-    """Returns how to make a problem of something that is not one."""
     if isinstance(given, Structure):
         return " A structure has no costs: pass structure.problem(costs), or structure.batch(a row of costs for each)."
     if isinstance(given, np.ndarray | list | tuple | float | int | np.number):

@@ -51,7 +51,22 @@ class Compiled:
     @cached_property
     def is_forest(self) -> bool:
         """Whether its tables join variables without ever going round in a circle."""
-        return _is_forest(self.graph)
+        graph = self.graph
+        if not graph.table_at.size or int((sizes_of(graph.scope_first) - 1).sum()) >= len(graph.order):
+            return False
+        above = list(range(len(graph.order)))  # of each variable, one of its tree; itself at the top
+        scopes, firsts = graph.scope.tolist(), graph.scope_first.tolist()
+        for f, at in enumerate(graph.table_at.tolist()):
+            tops = []
+            for v in scopes[firsts[f] : firsts[f + 1]] if at >= 0 else ():
+                while above[v] != v:
+                    above[v] = v = above[above[v]]
+                tops.append(v)
+            if len(set(tops)) < len(tops):
+                return False
+            for v in tops:
+                above[v] = tops[0]
+        return True
 
     @cached_property
     def is_free(self) -> bool:
@@ -89,22 +104,3 @@ class Compiled:
 
 
 _KEPT = Cache[Compiled, Compiled](MAX_KEPT)
-
-
-def _is_forest(graph: Graph) -> bool:
-    """Whether the tables join variables without ever going round in a circle."""
-    if not graph.table_at.size or int((sizes_of(graph.scope_first) - 1).sum()) >= len(graph.order):
-        return False
-    above = list(range(len(graph.order)))  # of each variable, one of its tree; itself at the top
-    scopes, firsts = graph.scope.tolist(), graph.scope_first.tolist()
-    for f, at in enumerate(graph.table_at.tolist()):
-        tops = []
-        for v in scopes[firsts[f] : firsts[f + 1]] if at >= 0 else ():
-            while above[v] != v:
-                above[v] = v = above[above[v]]
-            tops.append(v)
-        if len(set(tops)) < len(tops):
-            return False
-        for v in tops:
-            above[v] = tops[0]
-    return True

@@ -67,7 +67,6 @@ def read_costs(structure: Structure, costs: Given, maximize: bool) -> FloatArray
 
 
 def _joined(structure: Structure, parts: Sequence[FloatArray]) -> FloatArray:
-    """Returns the costs of each variable, or a flat list, as one array."""
     if parts and all(part.ndim == 0 for part in parts):
         return np.array(parts)
     if len(parts) != structure.n_variables:
@@ -129,10 +128,9 @@ def ask(batch: Batch, problems: IntArray, variables: IntArray) -> FloatArray:
     asked = np.flatnonzero(variables < sizes_of(batch.labels_at)[problems])
     if not len(problems) or len(asked) == len(problems):
         return _scored(batch.scorer, batch.ids, problems, variables, sizes) if len(problems) else np.zeros(0)
-    cost, at = batch.cost[ranges(batch.cost_at[problems] + starts, sizes)], offsets(sizes)
+    cost, at = batch.cost[ranges(batch.cost_at[problems] + starts, sizes)], ranges(offsets(sizes)[asked], sizes[asked])
     if asked.size:
-        given = _scored(batch.scorer, batch.ids, problems[asked], variables[asked], sizes[asked])
-        cost[ranges(at[asked], sizes[asked])] = given
+        cost[at] = _scored(batch.scorer, batch.ids, problems[asked], variables[asked], sizes[asked])
     return cost
 
 

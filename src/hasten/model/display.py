@@ -1,4 +1,4 @@
-"""Schemas, structures, problems, batches and solutions as notebooks show them.
+"""Schemas, structures, problems, batches and solutions as notebooks show them: a title, sentences, a small table.
 
 Looking changes nothing: no structure is closed, no lazy cost computed.
 """
@@ -6,135 +6,75 @@ Looking changes nothing: no structure is closed, no lazy cost computed.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from hasten.model.batch import Batch
-from hasten.model.kinds import FactorKind
 from hasten.model.problem import Problem
 from hasten.model.rules import KindRule, Rule
 from hasten.model.schema import Schema
 from hasten.model.solution import SOURCES, STATUSES, Solution, Solutions
 from hasten.model.structure import Structure
-from hasten.support.html import MOST_ROWS, card, sentence, table
+from hasten.support.html import MOST_ROWS, card
 from hasten.support.words import count
 
-FEW = 5  # answers or labels that stand for the others
+FEW = 5  # labels, or broken constraints, that stand for the others
 
 
-def of_schema(schema: Schema) -> str:
-    """Shows the kinds and rules of a schema."""
-    kinds, factors, rules = schema.variables.values(), schema.factors.values(), schema.rules.values()
-    counts = (len(kinds), "variable kind"), (len(factors), "factor kind"), (len(rules), "rule")
-    return card(
-        f"Schema: {_counts(*counts)}",
-        table(["variable kind", "labels", ""], ([k.name, len(k), _several(k.labels)] for k in kinds), len(kinds)),
-        table(["factor kind", "over", "table"], ([k.name, _roles(k), _table(k)] for k in factors), len(factors)),
-        table(["rule", "needs", "of"], ([r.name, _limits(r), _counted(schema, r)] for r in rules), len(rules)),
-    )
+def card_of(thing: Any) -> str:
+    """Returns the card of one of them: what it is and its size, and its parts one by one."""
+    rows: list[list[Any]] = []
+    header, words, n = ["name", "is a", "of"], list[str](), -1
+    if isinstance(thing, Schema):
+        rows += [[kind.name, "variable kind", _few(kind.labels)] for kind in thing.variables.values()]
+        for name, factor in thing.factors.items():
+            rows.append([name, "factor kind", ", ".join(f"{role}={of.name}" for role, of in factor.roles.items())])
+        rows += [[rule.name, "rule", _limits(rule)] for rule in thing.rules.values()]
+        sizes = ("variable kind", thing.variables), ("factor kind", thing.factors), ("rule", thing.rules)
+        title = f"Schema: {', '.join(count(len(each), name) for name, each in sizes)}"
+    elif isinstance(thing, Structure):
+        title, header = repr(thing), ["kind", "how many"]
+        rows += map(list, Counter(kind.name for kind in thing.kinds).items())
+        rows += map(list, Counter(factor.kind.name for factor in thing.factors).items())
+        rows += [[rule.name, _limits(rule)] for rule in thing.rules]
+    elif isinstance(thing, Problem):
+        title, kinds = repr(thing), thing.structure.kinds
+        header = ["variable", "kind", "labels and costs, cheapest first"]
+        for v, kind in enumerate(kinds[:MOST_ROWS]):
+            costs = np.zeros(len(kind)) if thing.lazy else thing.costs_of(v)
+            first = np.argsort(costs, kind="stable")[: FEW + 1].tolist()
+            rows.append([v, kind.name, _few([kind.labels[i] + f" {costs[i]:.4g}" * (not thing.lazy) for i in first])])
+        n, words = len(kinds), ["Its costs are computed on demand."] * thing.lazy
+    elif isinstance(thing, Batch):
+        numbers = np.bincount(thing.structure, minlength=len(thing.structures))
+        order = np.argsort(-numbers, kind="stable")[: np.count_nonzero(numbers)]
+        title, header, n = repr(thing), ["problems", "structure"], len(order)
+        rows += [[int(numbers[s]), repr(thing.structures[s])] for s in order[:MOST_ROWS]]
+        words = ["Its costs are computed on demand."] * thing.lazy
+    elif isinstance(thing, Solution):
+        cost = "some costs not computed" if np.isnan(thing.cost) else f"cost {thing.cost:,.6g}"
+        title = f"Solution: {'no labelling' if thing.values is None else cost if thing.valid else 'invalid'}"
+        known = thing.values is not None and np.isfinite(thing.bound) and not thing.status.optimal
+        words = [f"{thing.status} Nothing costs less than {thing.bound:,.6g}." if known else str(thing.status)]
+        if thing.values is not None:
+            checked, header = thing.problem.check(thing.labels), ["variable", "kind", "label"]
+            words += [f"{each}." for each in (*checked.violations, *checked.paid)][:FEW]
+            kinds = thing.problem.structure.kinds
+            rows += [[v, kind.name, name] for v, (kind, name) in enumerate(zip(kinds, thing.names, strict=True))]
+    else:
+        assert isinstance(thing, Solutions)
+        valid, proved = int(thing.valid.sum()), int(thing.proved.sum())
+        title = f"Solutions: {len(thing):,}, of which {valid:,} valid, {proved:,} proved"
+        header = ["answers", "by", "how"]
+        ways = Counter(zip(thing.source.tolist(), thing.status.tolist(), strict=True))
+        rows += [[k, SOURCES[by], STATUSES[how]] for (by, how), k in ways.most_common()]
+    return card(title, *words, (header, rows, max(n, len(rows))))
 
 
-def of_structure(structure: Structure) -> str:
-    """Shows a structure's variables and factors by kind, and its rules one by one."""
-    variables, factors = (
-        Counter(kind.name for kind in kinds)
-        for kinds in (structure.kinds, [factor.kind for factor in structure.factors])
-    )
-    known = structure.schema
-    kinds = ([name, n, _several(known.variables[name].labels)] for name, n in variables.items())
-    scopes = ([name, n, _roles(known.factors[name])] for name, n in factors.items())
-    rules = ([rule.name, _limits(rule), _counts((len(rule.terms), "label"))] for rule in structure.rules)
-    return card(
-        f"Structure: {_size(structure)}",
-        table(["variable kind", "variables", "labels"], kinds, len(variables)),
-        table(["factor kind", "factors", "over"], scopes, len(factors)),
-        table(["rule", "needs", "of"], rules, structure.n_rules),
-    )
-
-
-def of_problem(problem: Problem) -> str:
-    """Shows a problem's variables with their cheapest labels; of a lazy one, with their labels."""
-    kinds, title = problem.structure.kinds, f"Problem: {_size(problem.structure)}"
-    if problem.lazy:
-        rows: Iterable[Sequence[object]] = ([v, kind.name, _several(kind.labels)] for v, kind in enumerate(kinds))
-        labels = table(["variable", "kind", "labels"], rows, len(kinds))
-        return card(title, sentence("Its costs are computed on demand."), labels)
-    rows = ([v, kind.name, _cheapest(problem, v)] for v, kind in enumerate(kinds))
-    return card(title, table(["variable", "kind", "labels and costs, cheapest first"], rows, len(kinds)))
-
-
-def of_batch(batch: Batch) -> str:
-    """Shows how many problems of a batch have which structure, the most common first."""
-    numbers = np.bincount(batch.structure, minlength=len(batch.structures))
-    order = np.argsort(-numbers, kind="stable")[: np.count_nonzero(numbers)]
-    shapes = [(int(numbers[s]), batch.structures[s]) for s in order[:MOST_ROWS]]
-    rows = ([n, each.n_variables, len(each.factors), each.n_rules] for n, each in shapes)
-    lazy = [sentence("Its costs are computed on demand.")] if batch.lazy else []
-    return card(
-        f"Batch: {_counts((len(batch), 'problem'), (len(order), 'structure'))}",
-        *lazy,
-        table(["problems", "variables", "factors", "rules"], rows, len(order)),
-    )
-
-
-def of_solution(solution: Solution) -> str:
-    """Shows the label of each variable, and how the answer came about."""
-    problem = solution.problem
-    if solution.values is None:
-        return card("Solution: no labelling", sentence(str(solution.status)))
-    names = zip(problem.structure.kinds, solution.names, strict=True)
-    header, rows = ["variable", "kind", "label"], [[v, kind.name, name] for v, (kind, name) in enumerate(names)]
-    if not problem.lazy:
-        header, costs = [*header, "cost"], problem.cost[problem.graph.first[: problem.n_variables] + solution.labels]
-        rows = [[*row, cost] for row, cost in zip(rows, costs.tolist(), strict=True)]
-    checked = problem.check(solution.labels)
-    broken = *checked.violations, *checked.paid
-    cost = "some costs not computed" if np.isnan(solution.cost) else f"cost {solution.cost:,.6g}"
-    known = f" Nothing costs less than {solution.bound:,.6g}." if np.isfinite(solution.bound) else ""
-    return card(
-        f"Solution: {cost if solution.valid else 'invalid'}",
-        sentence(f"{solution.status}{'' if solution.status.optimal else known}"),
-        *(sentence(f"{violation}.") for violation in broken[:FEW]),
-        table(header, rows, len(rows)),
-    )
-
-
-def of_solutions(solutions: Solutions) -> str:
-    """Shows how many answers came about in which way, and the first of them."""
-    n = len(solutions)
-    ways = Counter(zip(solutions.status.tolist(), solutions.source.tolist(), strict=True)).most_common()
-    first = [solutions[p] for p in range(min(n, FEW))]
-    answers = ([p, "—" if each.values is None else _several(each.names), each.cost] for p, each in enumerate(first))
-    return card(
-        f"Solutions: {n:,}, of which {int(solutions.valid.sum()):,} valid, {int(solutions.proved.sum()):,} proved",
-        table(["answers", "by", "how"], ([k, SOURCES[by], STATUSES[how]] for (how, by), k in ways), len(ways)),
-        table(["problem", "labels", "cost"], answers, n),
-    )
-
-
-def _counts(*counted: tuple[int, str]) -> str:
-    return ", ".join(count(n, what) for n, what in counted)
-
-
-def _size(structure: Structure) -> str:
-    return _counts((structure.n_variables, "variable"), (len(structure.factors), "factor"), (structure.n_rules, "rule"))
-
-
-def _several(names: Sequence[str]) -> str:
+def _few(names: Sequence[str]) -> str:
     return ", ".join([*names[:FEW], "…"] if len(names) > FEW else names)
-
-
-def _roles(kind: FactorKind) -> str:
-    return ", ".join(f"{role}={of.name}" for role, of in kind.roles.items())
-
-
-def _table(kind: FactorKind) -> str:
-    if kind.table is None:
-        return "none"
-    forbidden = int(np.isposinf(kind.table).sum())
-    costly = np.count_nonzero(kind.table) - forbidden
-    return f"{forbidden:,} of {kind.size:,} forbidden" + (f", {costly:,} costly" if costly else "")
 
 
 def _limits(rule: KindRule | Rule) -> str:
@@ -142,15 +82,3 @@ def _limits(rule: KindRule | Rule) -> str:
     needs = " and ".join(words for words, limit in limits if np.isfinite(limit))
     needs = f"exactly {rule.low:g}" if rule.low == rule.high else needs
     return needs if rule.price is None else f"{needs}, or pay {rule.price:g}{' per unit' if rule.per_unit else ''}"
-
-
-def _counted(schema: Schema, rule: KindRule) -> str:
-    kinds = list(schema.variables.values())
-    names = [kinds[k].labels[i] for k, weights in rule.weights.items() for i in np.flatnonzero(weights)]
-    return _several(names)
-
-
-def _cheapest(problem: Problem, variable: int) -> str:
-    costs, labels = problem.costs_of(variable), problem.structure.kinds[variable].labels
-    order = np.argsort(costs, kind="stable")
-    return _several([f"{labels[i]} {costs[i]:.4g}" for i in order[: FEW + 1]])

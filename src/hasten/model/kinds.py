@@ -63,13 +63,7 @@ class FactorKind:
     """
 
     def __init__(
-        self,
-        schema: Schema,
-        name: str,
-        roles: Mapping[str, VariableKind],
-        learned: bool,
-        index: int,
-        weight_at: int,
+        self, schema: Schema, name: str, roles: Mapping[str, VariableKind], learned: bool, index: int, weight_at: int
     ) -> None:
         self.name = name
         self.roles = dict(roles)
@@ -168,20 +162,13 @@ class FactorKind:
                 raise SchemaError(f"{self.name} has no role {brief(role)}. Its roles are {', '.join(self.roles)}.")
         axes = []
         for role, kind in self.roles.items():
-            axis = np.ones(len(kind), dtype=bool)
-            if role in pattern:
-                axis[:] = False
-                for name in label_names(pattern[role], f"{self.name}: {role}"):
-                    axis[kind.label(name)] = True
-            axes.append(axis)
+            named = label_names(pattern[role], f"{self.name}: {role}") if role in pattern else kind.labels
+            axes.append(sorted({kind.label(name) for name in named}))
         chosen = np.zeros(self.shape, dtype=bool)
         chosen[np.ix_(*axes)] = True
-        if predicate is not None:
-            for index in zip(*np.nonzero(chosen), strict=True):
-                names_by_role = {
-                    role: kind.labels[i] for (role, kind), i in zip(self.roles.items(), index, strict=True)
-                }
-                chosen[index] = bool(predicate(**names_by_role))
+        for index in zip(*np.nonzero(chosen), strict=True) if predicate is not None else ():
+            names = {role: kind.labels[i] for (role, kind), i in zip(self.roles.items(), index, strict=True)}
+            chosen[index] = bool(predicate(**names))  # type: ignore[misc]
         return chosen
 
     def __repr__(self) -> str:

@@ -184,13 +184,12 @@ class Problem:
         return f"Problem({count(self.n_variables, 'variable')}{', lazy' if self.lazy else ''})"
 
     def _repr_html_(self) -> str:
-        from hasten.model.display import of_problem
+        from hasten.model.display import card_of
 
-        return of_problem(self)
+        return card_of(self)
 
 
 def _numbers(kinds: Sequence[VariableKind], labels: Any) -> IntArray:
-    """Returns labels of variables of some kinds, given by number or name, as numbers; others are refused."""
     given = listed(labels, "A labelling", ProblemError)
     if isinstance(labels, Mapping | Set):
         raise ProblemError(f"A labelling is a list of labels, by number or name, in order; got {brief(labels)}.")

@@ -118,18 +118,14 @@ class RuleList:
 
     def rules(self, kinds: Sequence[VariableKind], label_first: Sequence[int]) -> tuple[Rule, ...]:
         """Returns the rules one by one, given the variables' kinds and where the labels of each start."""
-        rows = self.rows
+        rows, found = self.rows, []
         variables = (np.searchsorted(label_first, rows.label, side="right") - 1).tolist()
-        terms = [
-            (v, kinds[v].labels[label - label_first[v]], weight)
-            for v, label, weight in zip(variables, rows.label.tolist(), rows.weight.tolist(), strict=True)
-        ]
-        first = rows.first.tolist()
-        limits = zip(self.names, first[:-1], first[1:], rows.low.tolist(), rows.high.tolist(), strict=True)
-        return tuple(
-            Rule(name, tuple(terms[begin:end]), low, high, *self.charges.get(r, (None, False)))
-            for r, (name, begin, end, low, high) in enumerate(limits)
-        )
+        each = zip(variables, rows.label.tolist(), rows.weight.tolist(), strict=True)
+        terms = [(v, kinds[v].labels[label - label_first[v]], weight) for v, label, weight in each]
+        for r, name in enumerate(self.names):
+            mine = tuple(terms[rows.first[r] : rows.first[r + 1]])
+            found.append(Rule(name, mine, float(rows.low[r]), float(rows.high[r]), *self.charges.get(r, (None, False))))
+        return tuple(found)
 
 
 class RuleBuilder:
@@ -243,7 +239,6 @@ class RuleBuilder:
         return int(variable)
 
     def _add_rule(self, rule: Rule) -> int:
-        """Adds a rule, or says which of its terms names no variable or label; returns its number."""
         found = self._look_up(rule.terms)
         if found is None:
             labels = []
@@ -326,7 +321,6 @@ def read_terms(rule: str, terms: object, *, soft: bool = False) -> tuple[tuple[i
 
 
 def _pairs(name: str, terms: Term | Iterable[Term]) -> list[tuple[int, str]]:
-    """Returns one (variable, label), or several, as a list without repetitions."""
     single = isinstance(terms, tuple) and len(terms) == 2 and isinstance(terms[1], str)
     given = [terms] if single else listed(terms, f"Rule {name!r}: the terms", SchemaError)
     for term in given:

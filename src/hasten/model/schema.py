@@ -228,19 +228,14 @@ class Schema:
     @property
     def digest(self) -> str:
         """A fingerprint of all that is declared, so that saved weights know their schema."""
-        parts = [
-            [[kind.name, kind.labels] for kind in self.variables.values()],
-            [
-                [kind.name, [[role, of.name] for role, of in kind.roles.items()], kind.learned]
-                for kind in self.factors.values()
-            ],
-            [
-                [rule.name, {k: w.tolist() for k, w in rule.weights.items()}, rule.low, rule.high]
-                + ([] if rule.price is None else [rule.price, rule.per_unit])
-                for rule in self.rules.values()
-            ],
+        kinds, factors = [[kind.name, kind.labels] for kind in self.variables.values()], self.factors.values()
+        scopes = [[kind.name, [[role, of.name] for role, of in kind.roles.items()], kind.learned] for kind in factors]
+        rules = [
+            [rule.name, {k: w.tolist() for k, w in rule.weights.items()}, rule.low, rule.high]
+            + ([] if rule.price is None else [rule.price, rule.per_unit])
+            for rule in self.rules.values()
         ]
-        digest = hashlib.sha256(json.dumps(parts).encode())
+        digest = hashlib.sha256(json.dumps([kinds, scopes, rules]).encode())
         for factor in self.factors.values():
             table = factor.table
             digest.update(b"none" if table is None else table.tobytes())
@@ -274,6 +269,6 @@ class Schema:
         return f"Schema(variables={list(self.variables)}, factors={list(self.factors)}, rules={list(self.rules)})"
 
     def _repr_html_(self) -> str:
-        from hasten.model.display import of_schema
+        from hasten.model.display import card_of
 
-        return of_schema(self)
+        return card_of(self)

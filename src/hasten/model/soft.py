@@ -163,7 +163,12 @@ def lower(first: IntArray, rows: Rows, names: tuple[str, ...], charges: Charges,
         all_rows[each.rule], *more = each.rows(at, distinct)
         all_rows += more
         all_names += [each.name] * len(more)
-    return Lowered(_joined(all_rows), tuple(all_names), indicators)
+    labels, weights, lows, highs = zip(*all_rows, strict=True)
+    joined = Rows(
+        *(offsets(map(len, labels)), ints(np.concatenate(labels)), np.concatenate(weights)),
+        *(np.array(lows), np.array(highs)),
+    )
+    return Lowered(joined, tuple(all_names), indicators)
 
 
 def _amounts(most: float, per_unit: bool, name: str) -> FloatArray:
@@ -183,13 +188,6 @@ def _amounts(most: float, per_unit: bool, name: str) -> FloatArray:
 def _split(rows: Rows) -> Iterable[Row]:
     for begin, end, low, high in zip(rows.first[:-1], rows.first[1:], rows.low, rows.high, strict=True):
         yield rows.label[begin:end], rows.weight[begin:end], float(low), float(high)
-
-
-def _joined(rows: Sequence[Row]) -> Rows:
-    label, weight, low, high = zip(*rows, strict=True)
-    return Rows(
-        offsets(map(len, label)), ints(np.concatenate(label)), np.concatenate(weight), np.array(low), np.array(high)
-    )
 
 
 def with_prices(structure: Structure, flat: FloatArray) -> FloatArray:

@@ -123,9 +123,9 @@ class Solution:
         return f"Solution({answer}, valid={self.valid}, proved={self.proved}, source={self.source.value!r})"
 
     def _repr_html_(self) -> str:
-        from hasten.model.display import of_solution
+        from hasten.model.display import card_of
 
-        return of_solution(self)
+        return card_of(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,13 +155,14 @@ class Solutions(Sequence[Solution]):
             raise ProblemError(f"Got {count(len(answers), 'answer')} for {count(len(batch), 'problem')}.")
         values = np.full(batch.variable_at[-1], -1, dtype=np.int64)
         for p, (answer, n) in enumerate(zip(answers, batch.n_variables.tolist(), strict=True)):
-            if answer.values is not None and len(answer.values) != n:
+            if answer.values is None:
+                continue
+            if len(answer.values) != n:
                 raise ProblemError(
                     f"Answer {p} has {count(len(answer.values), 'label')}, its problem {count(n, 'variable')}. "
                     "Give the answers to these problems, in their order."
                 )
-            if answer.values is not None:
-                values[batch.variable_at[p] : batch.variable_at[p + 1]] = answer.values
+            values[batch.variable_at[p] : batch.variable_at[p + 1]] = answer.values
         each = [(a.cost, a.bound, a.valid, _NUMBER[a.status], _NUMBER[a.source], a.n_costs) for a in answers]
         columns = zip(*each, strict=True) if each else [()] * len(_EACH)
         arrays: list[Any] = [np.array(each, dtype=kind) for each, kind in zip(columns, _EACH.values(), strict=True)]
@@ -203,14 +204,11 @@ class Solutions(Sequence[Solution]):
                 raise ProblemError(f"Got {count(len(labels), 'label')} for {batch.labels_at[-1]:,} variables.")
         n, labels = len(batch), complete(batch, labels)
         total, valid = np.empty(n), np.empty(n, dtype=bool)
-        arrays = batch.arrays if computed is None else batch.arrays._replace(cost=computed)
-        score_batch(arrays, labels, total, valid)
-        if done is None:
-            done = np.ones(n, dtype=bool)
-        elif not done.all():
+        score_batch(batch.arrays if computed is None else batch.arrays._replace(cost=computed), labels, total, valid)
+        done = np.ones(n, dtype=bool) if done is None else done
+        if not done.all():
             total[~done], valid[~done] = np.inf, False
-        if n_costs is None:
-            n_costs = batch.n_variables.copy()
+        n_costs = batch.n_variables.copy() if n_costs is None else n_costs
         if computed is not None:
             total[np.isfinite(total) & (n_costs < batch.n_variables)] = np.nan
         status = _SEARCHED[done.view(np.int8), valid.view(np.int8)]
@@ -240,18 +238,11 @@ class Solutions(Sequence[Solution]):
         return self._answer(0, problem)
 
     def _answer(self, p: int, problem: Problem) -> Solution:
-        at, status = self.batch.variable_at, self.status[p]
-        return Solution(
-            problem,
-            STATUSES[status],
-            SOURCES[self.source[p]],
-            self.values[at[p] : at[p + 1]] if _ANSWERED[status] or self.valid[p] else None,
-            float(self.cost[p]),
-            float(self.bound[p]),
-            bool(self.valid[p]),
-            int(self.n_costs[p]),
-            self.reasons.get(p, ""),
-        )
+        at, status, reason = self.batch.variable_at, self.status[p], self.reasons.get(p, "")
+        values = self.values[at[p] : at[p + 1]] if _ANSWERED[status] or self.valid[p] else None
+        cost, bound, valid = float(self.cost[p]), float(self.bound[p]), bool(self.valid[p])
+        how = STATUSES[status], SOURCES[self.source[p]]
+        return Solution(problem, *how, values, cost, bound, valid, int(self.n_costs[p]), reason)
 
     def has(self, status: Status) -> BoolArray:
         """Tells which answers have this status."""
@@ -293,8 +284,7 @@ class Solutions(Sequence[Solution]):
     def select(self, chosen: Chosen) -> Solutions:
         """Returns the answers to some of the problems, by number or by a mask."""
         numbers = chosen_numbers(chosen, len(self))
-        each = (getattr(self, name)[numbers] for name in _EACH)
-        reasons = self.reasons
+        each, reasons = (getattr(self, name)[numbers] for name in _EACH), self.reasons
         if reasons:
             reasons = {n: reasons[p] for n, p in enumerate(numbers.tolist()) if p in reasons}
         return Solutions(self.batch.select(numbers), self.values[self.batch.places(numbers)], *each, reasons=reasons)
@@ -328,13 +318,12 @@ class Solutions(Sequence[Solution]):
         return f"Solutions({len(self)}, valid={self.valid.mean() if len(self) else 1:.3f})"
 
     def _repr_html_(self) -> str:
-        from hasten.model.display import of_solutions
+        from hasten.model.display import card_of
 
-        return of_solutions(self)
+        return card_of(self)
 
 
 def _number_of(word: str, words: type[Status] | type[Source]) -> int:
-    """Returns the number of a status or source; refuses other words."""
     if isinstance(word, words) or (isinstance(word, str) and word in tuple(words)):
         return _NUMBER[words(word)]
     raise ProblemError(f"There is no {words.__name__.lower()} {brief(word)}. Choose one of hasten.{words.__name__}.")

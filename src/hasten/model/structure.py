@@ -117,7 +117,6 @@ class Structure(RuleBuilder):
         return len(scopes.factor_kind) - 1
 
     def _checked_scope(self, kind: FactorKind, roles: Mapping[str, int]) -> list[int]:
-        """Returns the variables of a factor as plain numbers, or says what is wrong with them."""
         if roles.keys() != kind.roles.keys():
             raise SchemaError(f"{kind.name} needs the roles {', '.join(kind.roles)}, got {', '.join(roles) or 'none'}.")
         scope = [self._check_variable(roles[role], kind.name, role) for role in kind.roles]
@@ -232,13 +231,11 @@ class Structure(RuleBuilder):
         return compiled
 
     def _charges(self) -> dict[int, tuple[float, bool]]:
-        """Returns the prices of soft rules, and whether they are per unit, by the number of the row."""
         rules, own = self.schema.rules.values(), self._rules.charges
         found = {r: (float(rule.price), rule.per_unit) for r, rule in enumerate(rules) if rule.price is not None}
         return found | {len(rules) + r: charge for r, charge in own.items()}
 
     def _without_rows(self, indicators: Indicators | None = None) -> Graph:
-        """Returns the graph without rows, with a variable for each indicator."""
         if indicators is None and self._shared is not None:
             return self._shared
         scopes, order = self._scopes, self._search_order
@@ -259,7 +256,6 @@ class Structure(RuleBuilder):
         return ints(self._order)
 
     def _rows(self) -> Rows:
-        """Returns the rules of the schema, then those of this structure."""
         rules = self.schema.rules.values()
         if not rules:
             return self._rules.rows
@@ -276,7 +272,6 @@ class Structure(RuleBuilder):
         return Rows(first, label, weights[row, of_kind[label]], low, high).then(self._rules.rows)
 
     def _with_slots(self, slots: Slots) -> Structure:
-        """Returns this structure with slots for the tables that its problems bring."""
         if slots is self._slots or slots == self._slots:
             return self
         variant = self._variants.get(slots)
@@ -288,7 +283,6 @@ class Structure(RuleBuilder):
 
     @cached_property
     def _variants(self) -> Cache[Slots, Structure]:
-        """This structure with slots for tables."""
         return Cache(MAX_VARIANTS)
 
     @cached_property
@@ -328,6 +322,6 @@ class Structure(RuleBuilder):
         return f"Structure({', '.join(count(n, name) for name, n in parts.items())})"
 
     def _repr_html_(self) -> str:
-        from hasten.model.display import of_structure
+        from hasten.model.display import card_of
 
-        return of_structure(self)
+        return card_of(self)

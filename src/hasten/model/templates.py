@@ -126,7 +126,6 @@ class Templates:
         return tables
 
     def _free(self, k: int) -> Table:
-        """Returns a table in whose place problems bring others, which forbid whatever they like."""
         return Table.of(np.zeros(self.kinds[k].shape), soft=True)
 
     @cached_property

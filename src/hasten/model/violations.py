@@ -87,13 +87,8 @@ def _factors(problem: Problem, labels: IntArray) -> list[Violation]:
 
 
 def _explain(
-    kind: FactorKind,
-    table: FloatArray,
-    chosen: tuple[int, ...],
-    names: tuple[str, ...],
-    scope: tuple[int, ...],
+    kind: FactorKind, table: FloatArray, chosen: tuple[int, ...], names: tuple[str, ...], scope: tuple[int, ...]
 ) -> str:
-    """Says what the most demanding label of a forbidden tuple needs of the others."""
     roles = list(kind.roles)
     allowed = np.argwhere(~np.isposinf(table))
     best: tuple[int, str] | None = None
@@ -130,7 +125,6 @@ def _rows(problem: Problem, labels: IntArray) -> list[Violation]:
 
 
 def _paid(problem: Problem, labels: IntArray) -> list[Violation]:
-    """Names the rules that are broken for their price."""
     indicators = problem.structure.compiled.indicators
     if indicators is None:
         return []
@@ -146,7 +140,6 @@ def _paid(problem: Problem, labels: IntArray) -> list[Violation]:
 def _missed(
     problem: Problem, labels: IntArray, name: str, terms: IntArray, value: float, limits: tuple[float, float]
 ) -> Violation:
-    """Says what a rule counted, given the label numbers of its terms and what they come to, and what it needs."""
     low, high = limits
     chosen = problem.graph.first[:-1] + labels
     counted = np.flatnonzero(np.isin(chosen, terms)).tolist()

@@ -5,7 +5,6 @@ Each function returns one section of `results.json`; `docs/results.md` says what
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from itertools import product
 
@@ -14,27 +13,22 @@ import numpy as np
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Solutions
 from hasten.paper.amortizer import Amortizer
-from hasten.paper.learning import LearningSet
-from hasten.paper.methods import PAPER_WIDTHS, skipping
+from hasten.paper.methods import PAPER_WIDTHS, LearningSet, skipping
 from hasten.paper.test_set import SentenceTestSet
 from hasten.proof.certifier import Certifier
 from hasten.search.beam import BeamSearch, greedy
 from hasten.speedup.calibration import disagreeing
-from hasten.support.arrays import IntArray
 from hasten.support.progress import steps
 from hasten.tasks.entity_relation.data.corpus import Sentence
-from hasten.tasks.entity_relation.explain import variable_names
 from hasten.tasks.entity_relation.labelling import in_words
-from hasten.tasks.entity_relation.names import BySize, Labeller, Model
-from hasten.tasks.entity_relation.task import EntityRelationTask
+from hasten.tasks.entity_relation.names import Labeller, Model
+from hasten.tasks.entity_relation.task import variable_names
 from hasten.tasks.evaluation.comparison import proved_by
-from hasten.tasks.evaluation.methods import Search, same_answers
+from hasten.tasks.evaluation.measuring import Search, same_answers, timed
 from hasten.tasks.evaluation.study import Row
-from hasten.tasks.evaluation.timing import timed
 
 SIZES = (30, 100, 300, 1000, 3000, 10_000, 30_000)  # numbers of sentences, for curves over them
 N_TRACED = 2  # examples that are told step by step
-MOST_FOR_CONES = 2000  # sentences that are remembered for cones, whose linear programs take long
 TURNS = 5
 
 
@@ -79,11 +73,7 @@ def _accuracy(test_set: SentenceTestSet, found: Solutions) -> dict[str, float]:
 
 def by_size(test_set: SentenceTestSet) -> list[Row]:
     """Time per sentence over the number of entities."""
-    searches: dict[str, Search] = {
-        BySize.GREEDY: greedy(),
-        BySize.BEAM: BeamSearch(2),
-        BySize.CERTIFIED: Certifier(),
-    }
+    searches: dict[str, Search] = {"search": greedy(), "beam 2": BeamSearch(2), "certified": Certifier()}
     return test_set.by_size(searches, test_set.text.n_entities, "entities")
 
 
@@ -145,33 +135,27 @@ def examples(test_set: SentenceTestSet, learning_set: LearningSet, n: int = 8) -
                 chosen.append(p)
             if len(chosen) == (n // 2 if hard else n):
                 break
-    found = [_example(test_set, p, candidates) for p in chosen]
-    for example, p in zip(found[:N_TRACED], chosen, strict=False):
-        reference = test_set.answers[p]
-        example["traces"] = traces_of(sentences[p], test_set.batch[p], learning_set.search(2), reference)
-    return found
-
-
-def _example(test_set: SentenceTestSet, p: int, candidates: dict[Labeller, Solutions]) -> Row:
-    """Returns one sentence with the labels that each method, and the annotators, gave it."""
-    sentence, problem = test_set.sentences[p], test_set.batch[p]
-    labellings = {name: found[p].labels for name, found in candidates.items()}
-    gold = {"types": list(sentence.types or ()), "relations": [list(each) for each in sentence.relations or ()]}
-    return {
-        "tokens": list(sentence.tokens),
-        "spans": [list(span) for span in sentence.spans],
-        "labels": {name: _words(test_set.task, labels, len(sentence.spans)) for name, labels in labellings.items()}
-        | {Labeller.GOLD: gold},
-        "violations": {
-            name: [str(each) for each in problem.check(labels).violations] for name, labels in labellings.items()
-        },
-    }
-
-
-def _words(task: EntityRelationTask, labels: IntArray, n_entities: int) -> Row:
-    """Returns a labelling in words, as JSON has them."""
-    types, relations = in_words(task, labels, n_entities)
-    return {"types": list(types), "relations": [list(relation) for relation in relations]}
+    examples: list[Row] = []
+    for p in chosen:
+        sentence, problem = sentences[p], test_set.batch[p]
+        labellings = {name: found[p].labels for name, found in candidates.items()}
+        words = {name: in_words(test_set.task, labels, len(sentence.spans)) for name, labels in labellings.items()}
+        words[Labeller.GOLD] = sentence.types or (), sentence.relations or ()
+        example: Row = {
+            "tokens": list(sentence.tokens),
+            "spans": [list(span) for span in sentence.spans],
+            "labels": {
+                name: {"types": list(types), "relations": [list(relation) for relation in relations]}
+                for name, (types, relations) in words.items()
+            },
+            "violations": {
+                name: [str(each) for each in problem.check(labels).violations] for name, labels in labellings.items()
+            },
+        }
+        if len(examples) < N_TRACED:
+            example["traces"] = traces_of(sentence, problem, learning_set.search(2), test_set.answers[p])
+        examples.append(example)
+    return examples
 
 
 def traces_of(sentence: Sentence, problem: Problem, speedup: BeamSearch, reference: Solution) -> Row:
@@ -187,26 +171,20 @@ def traces_of(sentence: Sentence, problem: Problem, speedup: BeamSearch, referen
 def amortized(test_set: SentenceTestSet, learning_set: LearningSet) -> list[Row]:
     """Share answered, answers that are not the black box's, and CPU time of lookups, beside that of proofs."""
     found = []
-    for name in steps(test_set.how.tell, "Measuring amortized inference", ("exact", "margins", "cones")):
-        n = min(learning_set.n_learned, MOST_FOR_CONES) if name == "cones" else learning_set.n_learned
-        amortizer = Amortizer(margins=name == "margins", cones=name == "cones")
-        amortizer.learn(learning_set.answers.select(np.arange(n)))
+    learned = learning_set.answers.select(np.arange(learning_set.n_learned))
+    for name in steps(test_set.how.tell, "Measuring amortized inference", ("exact", "margins")):
+        amortizer = Amortizer(margins=name == "margins")
+        amortizer.learn(learned)
         answers = amortizer(test_set.batch)
         wrong = disagreeing(answers, test_set.answers) & answers.valid
-        found.append(
-            {
-                "theorem": name,
-                "learned_from": n,
-                "remembered": len(amortizer),
-                "answered": float(answers.valid.mean()),
-                "wrong": int(wrong.sum()),
-                "lookup_ms": _median_ms(partial(amortizer, test_set.batch)),
-                "proof_ms": _median_ms(partial(Certifier(), test_set.batch)),
-            }
-        )
+        row: Row = {
+            "theorem": name,
+            "learned_from": learning_set.n_learned,
+            "remembered": len(amortizer),
+            "answered": float(answers.valid.mean()),
+            "wrong": int(wrong.sum()),
+        }
+        for key, answer in (("lookup_ms", amortizer), ("proof_ms", Certifier())):
+            row[key] = float(np.median([timed(partial(answer, test_set.batch))[1] for _ in range(TURNS)]))
+        found.append(row)
     return found
-
-
-def _median_ms(run: Callable[[], object]) -> float:
-    """Returns the median of the CPU milliseconds of a few runs."""
-    return float(np.median([timed(run)[1] for _ in range(TURNS)]))

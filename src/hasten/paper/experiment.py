@@ -11,7 +11,7 @@ another order of the unlabeled text. `run` returns the content of `results.json`
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -20,40 +20,24 @@ import numpy as np
 
 from hasten.errors import CorpusError
 from hasten.paper import analyses, methods
-from hasten.paper.learning import LearningSet
-from hasten.paper.methods import PAPER_ROWS
+from hasten.paper.methods import PAPER_ROWS, LearningSet
 from hasten.paper.test_set import SentenceTestSet
-from hasten.search.beam import BeamSearch
 from hasten.support.arrays import IntArray
 from hasten.support.progress import Tell, tell_nobody
 from hasten.tasks.entity_relation.black_boxes import train_black_box
-from hasten.tasks.entity_relation.data.corpora import Corpora, is_papers_corpus
+from hasten.tasks.entity_relation.data.corpora import Corpora, Files, Split, is_papers_corpus, parts_of
 from hasten.tasks.entity_relation.data.corpus import Sentence, split
-from hasten.tasks.entity_relation.data.split import Files, Split, parts_of
-from hasten.tasks.entity_relation.names import BlackBox
+from hasten.tasks.entity_relation.names import BlackBox, Model
 from hasten.tasks.entity_relation.scoring.gold import Unreachable
 from hasten.tasks.entity_relation.task import EntityRelationTask
-from hasten.tasks.evaluation.study import Measured, Row, Study
+from hasten.tasks.evaluation.study import Measured, Measuring, Study
 
 LEAST = 10  # sentences of each kind
 TAUGHT = 0.8  # of the training sentences: what the black box is trained on where no text is unlabeled
 
 
-@dataclass(frozen=True, eq=False)
-class Prepared:
-    """The test sentences and the learning set of one seed."""
-
-    test_set: SentenceTestSet
-    learning_set: LearningSet
-
-    @cached_property
-    def calibrated(self) -> list[tuple[BeamSearch, Row]]:
-        """Searches with a calibrated theta, and how it was chosen."""
-        return methods.calibrate(self.test_set, self.learning_set)
-
-
 @dataclass(frozen=True)
-class Experiment(Study[Prepared]):
+class Experiment(Study):
     """Labelled and unlabeled sentences, and how to run the experiment on them."""
 
     labelled: Sequence[Sentence]
@@ -83,11 +67,7 @@ class Experiment(Study[Prepared]):
                 "none, to set some of the labelled ones aside. They have two spans or more."
             )
         if unknown := self.task.lacks(self.labelled):
-            raise CorpusError(
-                f"Sentence {unknown[0]!r} has the label {unknown[1]!r}, which the task lacks: its types are "
-                f"{', '.join(self.task.entity_labels)}, its relations {', '.join(self.task.arguments)}. To take "
-                "the labels from the corpus: --induce on the command line, induce=True in Python."
-            )
+            raise CorpusError(unknown)
         if self.split is not None:
             self.split.apply(self.labelled)  # ids that are not there are refused now
 
@@ -120,15 +100,15 @@ class Experiment(Study[Prepared]):
         """Whether this is the paper's own corpus."""
         return not self.synthetic and is_papers_corpus(self.labelled)
 
-    def prepare(self, seed: int, tell: Tell) -> tuple[Prepared, IntArray]:
-        """Trains a black box, and lets it label the unlabeled text."""
+    def once(self, how: Measuring) -> tuple[list[Measured], IntArray, Callable[[], dict[str, Any]]]:
+        """Trains a black box, lets it label the unlabeled text, and measures every row, all timed in turns."""
+        seed, tell = how.seed, how.tell
         parts = parts_of(self.labelled, self.split, seed)
         sentences = [self.labelled[n] for n in parts.train]
         taught, fresh = (sentences, self.unlabeled) if self.unlabeled else split(sentences, TAUGHT, seed)
         task = EntityRelationTask.induced(taught, no_relation=self.task.no_relation) if self.induce else self.task
         model = train_black_box(self.black_box, taught, task, seed=seed, tell=tell)
-        test = [self.labelled[n] for n in parts.test]
-        test_set = SentenceTestSet.of(task, model, test, self.measuring(seed, tell))
+        test_set = SentenceTestSet.of(task, model, [self.labelled[n] for n in parts.test], how)
         tell("Scoring the unlabeled text", None)
         drawn = np.random.default_rng(seed)
         if self.papers:
@@ -147,37 +127,35 @@ class Experiment(Study[Prepared]):
             time_limit=self.time_limit,
             tell=tell,
         )
-        return Prepared(test_set, learning_set), np.array(parts.test)
-
-    def rows(self, prepared: Prepared) -> list[Measured]:
-        """Returns every row, all timed in turns."""
-        test_set, learning_set = prepared.test_set, prepared.learning_set
-        test_set.how.tell("Learning the speedups", None)
+        tell("Learning the speedups", None)
+        tables = [*methods.table_1(test_set, learning_set), *methods.table_2(test_set, learning_set)]
+        calibrated = methods.calibrate(test_set, learning_set)
         every = [
-            *methods.table_1(test_set, learning_set),
-            *methods.table_2(test_set, learning_set),
-            *methods.skipping_by_calibration(test_set, prepared.calibrated),
+            *tables,
+            *(
+                test_set.lazily(Model.calibrated(chosen["enforce"]), search, table="2", note=chosen["note"])
+                for search, chosen in calibrated
+            ),
             *methods.ours(test_set),
         ]
-        return test_set.measure(every, "Measuring all rows in turns")
 
-    def findings(self, prepared: Prepared) -> dict[str, Any]:
-        """Returns the sections of the report beyond its tables."""
-        test_set, learning_set = prepared.test_set, prepared.learning_set
-        return {
-            "about": self.facts(test_set, learning_set),
-            "paper": [dict(row) for row in PAPER_ROWS] if self.papers else [],
-            "calibration": [how for _, how in prepared.calibrated],
-            "theta_sweep": analyses.theta_sweep(test_set, learning_set),
-            "learning_curve": analyses.learning_curve(test_set, learning_set),
-            "baselines": analyses.baselines(test_set),
-            "by_size": analyses.by_size(test_set),
-            "proofs": analyses.proofs(test_set, learning_set),
-            "structures": analyses.structures(learning_set),
-            "amortized": analyses.amortized(test_set, learning_set),
-            "weights": analyses.weights(learning_set),
-            "examples": analyses.examples(test_set, learning_set),
-        }
+        def findings() -> dict[str, Any]:
+            return {
+                "about": self._facts(test_set, learning_set),
+                "paper": [dict(row) for row in PAPER_ROWS] if self.papers else [],
+                "calibration": [chosen for _, chosen in calibrated],
+                "theta_sweep": analyses.theta_sweep(test_set, learning_set),
+                "learning_curve": analyses.learning_curve(test_set, learning_set),
+                "baselines": analyses.baselines(test_set),
+                "by_size": analyses.by_size(test_set),
+                "proofs": analyses.proofs(test_set, learning_set),
+                "structures": analyses.structures(learning_set),
+                "amortized": analyses.amortized(test_set, learning_set),
+                "weights": analyses.weights(learning_set),
+                "examples": analyses.examples(test_set, learning_set),
+            }
+
+        return test_set.measure(every, "Measuring all rows in turns"), np.array(parts.test), findings
 
     def run(self, tell: Tell = tell_nobody) -> dict[str, Any]:
         """Runs everything. All but the rows is of the first seed, though calibrated searches are timed by theirs."""
@@ -185,7 +163,7 @@ class Experiment(Study[Prepared]):
         methods.compare_with_greedy(found["calibration"], found["rows"])
         return found
 
-    def facts(self, test_set: SentenceTestSet, learning_set: LearningSet) -> dict[str, Any]:
+    def _facts(self, test_set: SentenceTestSet, learning_set: LearningSet) -> dict[str, Any]:
         """Describes corpora and sizes; measured figures are of the first seed."""
         n_entities = test_set.text.n_entities
         train, test, _ = parts_of(self.labelled, self.split, self.seed)
@@ -207,7 +185,7 @@ class Experiment(Study[Prepared]):
             "relation_labels": list(test_set.task.relation_labels),
             "induced": self.induce,
             "held_out": not self.unlabeled,
-            "unreachable": unreachable.as_dict() | {"in_words": str(unreachable)},
+            "unreachable": unreachable.as_dict(),
             "cost_scale": test_set.scale,
             "proved_unlabeled": float(learning_set.answers.proved.mean()),
             "label_unlabeled_ms": learning_set.proving_ms,

@@ -8,8 +8,8 @@ from typing import Any
 from hasten.support.html import Html, join, tag
 from hasten.tasks.entity_relation.names import Model
 from hasten.tasks.evaluation.charts import Axis, Point, Series, figure, how_proved
-from hasten.tasks.evaluation.comparison_page import name_of, time_by_size
-from hasten.tasks.evaluation.page import empty
+from hasten.tasks.evaluation.comparison_page import time_by_size
+from hasten.tasks.evaluation.page import empty, name_of
 from hasten.tasks.evaluation.tables import Entry, number
 
 FAMILIES: Mapping[str, tuple[Model, ...]] = {  # of rows, with the models of each; their numbers are colours
@@ -32,14 +32,17 @@ ILP_F1 = "relation F1 against the ILP"
 
 def draw_figures(results: Entry) -> Html:
     """Returns every figure whose numbers there are."""
-    sections: tuple[tuple[str, Callable[[Any], Html]], ...] = (
-        ("learning_curve", lambda curve: learning_curve(curve, results.get("baselines") or ())),
-        ("theta_sweep", theta_sweep),
-        ("by_size", lambda sizes: time_by_size(sizes, "entities")),
-        ("structures", distinct_outputs),
-        ("proofs", proofs),
-    )
-    shown = [draw(results[key]) for key, draw in sections if results.get(key)]
+    sections: dict[str, Callable[[Any], Html]] = {
+        "learning_curve": lambda curve: _learning_curve(curve, results.get("baselines") or ()),
+        "theta_sweep": _theta_sweep,
+        "by_size": lambda sizes: time_by_size(sizes, "entities"),
+        "structures": _distinct_outputs,
+        "proofs": lambda rows: how_proved({
+            f"{row.get('sentences')} sentences": {step: n for step, n in row.items() if step != "sentences"}
+            for row in rows
+        }),
+    }  # fmt: skip
+    shown = [draw(results[key]) for key, draw in sections.items() if results.get(key)]
     return tag("div", shown, class_="figures") if shown else empty("Nothing to draw.")
 
 
@@ -79,7 +82,7 @@ def _by_width(rows: Sequence[Entry], x: str, y: str) -> list[Series]:
     return series
 
 
-def learning_curve(curve: Sequence[Entry], baselines: Sequence[Entry] = ()) -> Html:
+def _learning_curve(curve: Sequence[Entry], baselines: Sequence[Entry] = ()) -> Html:
     """Returns how more unlabeled sentences help, and what searches reach that learn nothing."""
     x = Axis("unlabeled sentences learned from", "log")
     known = [n for n in (number(row.get("n")) for row in curve) if n is not None] or [1.0]
@@ -98,7 +101,7 @@ def learning_curve(curve: Sequence[Entry], baselines: Sequence[Entry] = ()) -> H
     return join(shown)
 
 
-def theta_sweep(sweep: Sequence[Entry]) -> Html:
+def _theta_sweep(sweep: Sequence[Entry]) -> Html:
     """Returns what skipping costs saves, and what it loses."""
     x = Axis("θ in units of the cost scale", "log")
     return join([
@@ -112,7 +115,7 @@ def theta_sweep(sweep: Sequence[Entry]) -> Html:
     ])  # fmt: skip
 
 
-def distinct_outputs(found: Entry) -> Html:
+def _distinct_outputs(found: Entry) -> Html:
     """Returns how few distinct outputs occur."""
     curve: Sequence[Entry] = found.get("curve") or ()
     distinct = [Point(row.get("n"), row.get("distinct")) for row in curve]
@@ -125,14 +128,6 @@ def distinct_outputs(found: Entry) -> Html:
     return figure("How few distinct outputs occur", x, y, series, caption)
 
 
-def proofs(found: Sequence[Entry]) -> Html:
-    """Returns which step of the certifier proved how many test and unlabeled sentences."""
-    return how_proved({
-        f"{row.get('sentences')} sentences": {step: n for step, n in row.items() if step != "sentences"}
-        for row in found
-    })  # fmt: skip
-
-
 def draw_weights(rows: Sequence[Entry]) -> Html:
     """Returns the strongest learned weights in words, with bars to the left and right of zero."""
     known = [(value, row) for value, row in ((number(row.get("weight")), row) for row in rows) if value is not None]
@@ -143,15 +138,12 @@ def draw_weights(rows: Sequence[Entry]) -> Html:
     for value, row in sorted(known, key=lambda each: -each[0]):
         bar = tag("i", class_="plus" if value >= 0 else "minus", style=f"width:{50 * abs(value) / most:.1f}%")
         sign = "+" if value >= 0 else "−"
-        cells = tag("th", in_words(row)), tag("td", f"{sign}{abs(value):.2f}"), tag("td", bar, class_="bar")
+        labels: Mapping[str, object] = row.get("labels") or {}
+        if "relation" in labels and labels.keys() <= {"source", "relation", "target"}:  # "any" in an open place
+            source, target = (labels.get(end, tag("span", "any", class_="dash")) for end in ("source", "target"))
+            feature = join(source, " ", tag("em", labels["relation"]), " ", target)
+        else:
+            feature = join(f"{row.get('factor')}: ", ", ".join(f"{role} {label}" for role, label in labels.items()))
+        cells = tag("th", feature), tag("td", f"{sign}{abs(value):.2f}"), tag("td", bar, class_="bar")
         lines.append(tag("tr", cells))
     return tag("table", tag("tbody", lines), class_="weights")
-
-
-def in_words(row: Entry) -> Html:
-    """Returns a feature as source, relation, target, "any" in an open place."""
-    labels: Mapping[str, object] = row.get("labels") or {}
-    if "relation" in labels and labels.keys() <= {"source", "relation", "target"}:
-        source, target = (labels.get(end, tag("span", "any", class_="dash")) for end in ("source", "target"))
-        return join(source, " ", tag("em", labels["relation"]), " ", target)
-    return join(f"{row.get('factor')}: ", ", ".join(f"{role} {label}" for role, label in labels.items()))

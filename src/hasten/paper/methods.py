@@ -1,35 +1,118 @@
-"""The rows of the results: the paper's two tables, with its own algorithm and with ours, and our own methods.
+"""The speedups that learn from unlabeled sentences (paper §4 and §5), and the rows of the results.
 
-Another row is another entry. All rows are timed in turns.
+The unlabeled sentences have the black box's answers, proved where that is possible and the solver's elsewhere. Most
+teach; the rest calibrate theta. No gold label is seen there. The rows are the paper's two tables, with its own
+algorithm and with ours, and our own methods. Another row is another entry. All rows are timed in turns.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from itertools import product
 from typing import Any
 
-from hasten.paper.learning import LearningSet
-from hasten.paper.test_set import Inputs, SentenceTestSet, row_of
+import numpy as np
+
+from hasten.learning.learner import Learner
+from hasten.model.batch import Batch
+from hasten.model.solution import Solutions
+from hasten.paper.test_set import SentenceTestSet, row_of
+from hasten.proof.certifier import Certifier
 from hasten.search.beam import BeamSearch, greedy
 from hasten.search.constrained import ConstrainedSearch
 from hasten.search.reduced import ReducedSearch
-from hasten.speedup.calibration import problems_needed
-from hasten.support.progress import steps
+from hasten.search.searcher import Searcher
+from hasten.solvers import make_solver
+from hasten.solvers.failures import OnError
+from hasten.speedup.black_box import solve_open
+from hasten.speedup.calibration import Calibration, Calibrator, problems_needed
+from hasten.speedup.parts import Search
+from hasten.speedup.predictor import Speedup
+from hasten.support.progress import Tell, steps, tell_nobody
 from hasten.tasks.entity_relation.names import Model
-from hasten.tasks.evaluation.methods import Method
+from hasten.tasks.evaluation.measuring import Method, timed
 from hasten.tasks.evaluation.study import Row, finite
 
+LABELLING = "Labelling the unlabeled text"
+MOST_HELD_OUT = 5000
 PLAIN = "ours: by costs alone, as what was learned did worse on sentences held out"
 PRESET, OURS = "the paper's preset: step 1, last weights", "ours: averaged weights, step from the costs"
 PAPER_THETAS = (0.0, 0.25, 0.5)  # of Table 2
 PAPER_WIDTHS = (1, 2)
 
-Methods = list[Method[Inputs]]
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LearningSet:
+    """Unlabeled sentences as a batch with the black box's answers; how long proving these took."""
+
+    batch: Batch
+    answers: Solutions
+    proving_ms: float
+    epochs: int
+    seed: int
+    n_fresh: int  # sentences, the last ones, that the black box was not trained on
+    _learned: dict[tuple[int, int, bool], Speedup] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, batch: Batch, *, epochs: int, seed: int = 0, n_fresh: int | None = None, jobs: int = 1,
+        time_limit: float = math.inf, tell: Tell = tell_nobody,
+    ) -> LearningSet:  # fmt: skip
+        """Lets the black box label sentences, which are then learned from in their order.
+
+        The last `n_fresh`, by default all, are those that the black box was not trained on. `jobs` threads share the
+        proofs; `time_limit` is for each call of the solver.
+        """
+        tell(LABELLING, None)
+        Certifier()(batch.select(np.arange(min(len(batch), 100))))  # loads the kernels
+        proved, proving_ms = timed(lambda: Certifier()(batch, n_jobs=jobs))
+        solver = partial(make_solver, "highs", time_limit=None if math.isinf(time_limit) else time_limit)
+        answers, _ = solve_open(proved, cache(solver), lambda done, of: tell(LABELLING, done / of), OnError.RAISE)
+        return cls(batch, answers, proving_ms, epochs, seed, len(batch) if n_fresh is None else n_fresh)
+
+    @property
+    def n_learned(self) -> int:
+        """How many of the sentences are learned from; the rest, up to 5,000 fresh ones, are held out."""
+        return len(self.batch) - min(len(self.batch) // 5, MOST_HELD_OUT, self.n_fresh)
+
+    def learned(self, width: int, *, n: int | None = None, paper: bool = False) -> Speedup:
+        """Returns a speedup that learned from the first `n` sentences; with `paper`, by Algorithm 1 as listed.
+
+        Ours tries on a tenth of them whether its weights should guide the search at all.
+        """
+        n = self.n_learned if n is None else n
+        key = (width, n, paper)
+        if key not in self._learned:
+            how: dict[str, Any] = {"epochs": self.epochs, "progress": False}
+            ours = Learner(width, enforce=False, look_ahead=False, seed=self.seed, **how)
+            learner = Learner.paper(width, **how) if paper else ours
+            guided = True if paper else None
+            answer = Search(width, enforce=False, look_ahead=False, guided=guided, learner=learner)
+            speedup = Speedup.paper(self.batch.structures[0].schema, answer=answer, seed=self.seed)
+            labels = self.answers.labels[: self.batch.variable_at[n]]
+            self._learned[key] = speedup.fit(self.batch.select(np.arange(n)), labels)
+        return self._learned[key]
+
+    def search(self, width: int, *, n: int | None = None, paper: bool = False) -> BeamSearch:
+        """Returns the paper's speedup search: a beam guided by learned weights, and by nothing else."""
+        return BeamSearch(width, self.learned(width, n=n, paper=paper).heuristic.weights, enforce=False)
+
+    def chosen(self, width: int) -> BeamSearch:
+        """Returns our speedup's search: guided by learned weights, or by costs alone where these did better."""
+        search = self.learned(width).search
+        assert isinstance(search, BeamSearch)
+        return search
+
+    def calibrate(self, search: BeamSearch) -> Calibration:
+        """Chooses theta for a search on the sentences that nothing was learned from."""
+        held_out = np.arange(self.n_learned, len(self.batch))
+        return Calibrator(seed=self.seed).theta(search, self.batch.select(held_out))
 
 
-def table_1(test_set: SentenceTestSet, learning_set: LearningSet) -> Methods:
+def table_1(test_set: SentenceTestSet, learning_set: LearningSet) -> list[Method]:
     """The paper's Table 1: its searches, Algorithm 1 as listed, and ours."""
     rows = [
         test_set.by_ilp(Model.ILP, **row_of({"table": "1"})),
@@ -43,7 +126,7 @@ def table_1(test_set: SentenceTestSet, learning_set: LearningSet) -> Methods:
     return rows
 
 
-def table_2(test_set: SentenceTestSet, learning_set: LearningSet) -> Methods:
+def table_2(test_set: SentenceTestSet, learning_set: LearningSet) -> list[Method]:
     """The paper's Table 2, costs skipped by its thetas: with Algorithm 1 as listed, and with ours."""
     return [
         skipping(test_set, learning_set, paper, width, theta, table="2",
@@ -54,22 +137,21 @@ def table_2(test_set: SentenceTestSet, learning_set: LearningSet) -> Methods:
 
 def skipping(
     test_set: SentenceTestSet, learning_set: LearningSet, paper: bool, width: int, theta: float, **about: Any
-) -> Method[Inputs]:
+) -> Method:
     """Returns the speedup that skips costs by a theta in units of the cost scale."""
     search = replace(learning_set.search(width, paper=paper), theta=theta * test_set.scale)
     return test_set.lazily(Model.speedup(paper), search, relative_theta=theta, **about)
 
 
-def ours(test_set: SentenceTestSet) -> Methods:
+def ours(test_set: SentenceTestSet) -> list[Method]:
     """Our rows: enforced tables, look-ahead, elimination, proof."""
-    left_out, left = "forbidden tuples left out", "over what elimination leaves"
+    rows: list[tuple[Model, Searcher, int, str]] = [
+        *((Model.ENFORCED, BeamSearch(width), width, "forbidden tuples left out") for width in (1, 2, 4)),
+        (Model.LOOK_AHEAD, BeamSearch(2, look_ahead=True), 2, "counts the least still to come"),
+        *((Model.REDUCED, ReducedSearch(n, look_ahead=True), n, "over what elimination leaves") for n in (1, 2)),
+    ]
     return [
-        *(test_set.eager(Model.ENFORCED, BeamSearch(width), beam=width, note=left_out) for width in (1, 2, 4)),
-        test_set.eager(Model.LOOK_AHEAD, BeamSearch(2, look_ahead=True), beam=2, note="counts the least still to come"),
-        *(
-            test_set.eager(Model.REDUCED, ReducedSearch(width, look_ahead=True), beam=width, note=left)
-            for width in (1, 2)
-        ),
+        *(test_set.eager(model, search, beam=width, note=note) for model, search, width, note in rows),
         test_set.certified(Model.CERTIFIED, **row_of({"note": "proved, or solved"})),
     ]
 
@@ -85,7 +167,7 @@ def calibrate(test_set: SentenceTestSet, learning_set: LearningSet) -> list[tupl
         search = BeamSearch(width) if enforce else learning_set.chosen(width)
         how = learning_set.calibrate(search)
         search = replace(search, theta=how.theta)
-        n, needed = learning_set.n_held_out, problems_needed(how.risk, how.confidence)
+        n, needed = len(learning_set.batch) - learning_set.n_learned, problems_needed(how.risk, how.confidence)
         skips, changed_test = finite(how.theta) is not None, test_set.changed(search)
         note = f"θ changed {how.changed:.1%} of unlabeled answers, {changed_test:.1%} here"
         if n < needed:
@@ -106,14 +188,6 @@ def calibrate(test_set: SentenceTestSet, learning_set: LearningSet) -> list[tupl
         }
         found.append((search, entry))
     return found
-
-
-def skipping_by_calibration(test_set: SentenceTestSet, calibrated: Sequence[tuple[BeamSearch, Row]]) -> Methods:
-    """Searches with their calibrated thetas, in Table 2."""
-    return [
-        test_set.lazily(Model.calibrated(how["enforce"]), search, table="2", note=how["note"])
-        for search, how in calibrated
-    ]
 
 
 def compare_with_greedy(calibrations: Sequence[Row], rows: Sequence[Row]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from hasten.support.html import Html, join, tag
@@ -85,11 +86,10 @@ def draw_examples(examples: Sequence[Mapping[str, Any]], types: Iterable[str]) -
     """Returns sentences with a key to the colours of their types."""
     every = [Labelling.of(each) for example in examples for each in (example.get("labels") or {}).values()]
     colours = label_colours([*types, *(name for each in every for name in each.types)], {NOTHING})
-    return join(key_of(colours), [draw_example(each, colours) for each in examples])
+    return join(key_of(colours), [_draw_example(each, colours) for each in examples])
 
 
-def draw_example(example: Mapping[str, Any], colours: Mapping[str, str]) -> Html:
-    """Returns one sentence with all its labellings."""
+def _draw_example(example: Mapping[str, Any], colours: Mapping[str, str]) -> Html:
     tokens = [str(token) for token in example.get("tokens") or ()]
     spans = [(int(first), int(last)) for first, last in example.get("spans") or ()]
     phrases = [" ".join(tokens[first:last]) for first, last in spans]
@@ -107,7 +107,8 @@ def draw_example(example: Mapping[str, Any], colours: Mapping[str, str]) -> Html
         how = f"{len(said)} difference{'s' if len(said) > 1 else ''}" if said else how
         state = tag("span", how, class_="state warn" if said else "state")
         notes = [tag("li", each) for each in said] + [tag("li", each, class_="warn") for each in broken]
-        drawing = draw_labelling(layout, labels[name].types, reference.types, arcs[name], tallest, colours)
+        marked = list(zip_longest(labels[name].types, reference.types, fillvalue=""))
+        drawing = _draw_labelling(layout, marked, arcs[name], tallest, colours)
         panels.append(
             tag("section", tag("h4", NAMES.get(name, name), " ", state), tag("div", drawing, class_="scroll"),
                 tag("ul", notes) if notes else None, class_="panel")
@@ -120,17 +121,17 @@ def lay_out(
     tokens: Sequence[str], spans: Sequence[tuple[int, int]], types: Iterable[str], arcs: Iterable[Arc] = ()
 ) -> Layout:
     """Returns where everything stands, with room for the longest type below a span and for labels of arcs."""
-    widest = max((1.12 * text_width(name, 11) for name in types), default=0.0)
+    widest = max((1.12 * _width(name, 11) for name in types), default=0.0)
     apart: dict[int, float] = {}  # how far the middle of a span must be from that of the span before it
     for arc in arcs:
         if arc.ends[1] == arc.ends[0] + 1:
-            apart[arc.ends[1]] = max(apart.get(arc.ends[1], 0.0), text_width(arc.label, 11.5) + 48)
+            apart[arc.ends[1]] = max(apart.get(arc.ends[1], 0.0), _width(arc.label, 11.5) + 48)
     starts = {first: (i, last) for i, (first, last) in enumerate(spans)}
     words, boxes = [], [(0.0, 0.0)] * len(spans)
     x, t = 2.0, 0
     while t < len(tokens):
         i, last = starts.get(t, (-1, t + 1))
-        widths = [text_width(token, 15) for token in tokens[t:last]]
+        widths = [_width(token, 15) for token in tokens[t:last]]
         inner = sum(widths) + GAP * (len(widths) - 1)
         room = inner if i < 0 else max(inner + 2 * PAD, widest + 8)
         if i > 0:
@@ -145,7 +146,7 @@ def lay_out(
     return Layout(tuple(words), tuple(boxes), x - GAP + 2)
 
 
-def text_width(text: str, size: float) -> float:
+def _width(text: str, size: float) -> float:
     """Returns about how wide a text is: drawings stretch it to just this."""
     narrow, wide = "iljtfrI.,:;'!|()[] ", "mwMW@%"
     units = sum(0.31 if c in narrow else 0.86 if c in wide else 0.68 if c.isupper() else 0.55 for c in text)
@@ -158,28 +159,23 @@ def levels(layout: Layout, arcs: Sequence[Arc]) -> list[int]:
     placed: list[tuple[float, float, int]] = []
     for n in sorted(range(len(arcs)), key=lambda n: (arcs[n].ends[1] - arcs[n].ends[0], arcs[n].ends)):
         first, last = (layout.middle(end) for end in arcs[n].ends)
-        half = max((last - first) / 2, text_width(arcs[n].label, 11.5) / 2 + 10)
+        half = max((last - first) / 2, _width(arcs[n].label, 11.5) / 2 + 10)
         left, right = (first + last) / 2 - half, (first + last) / 2 + half
         found[n] = 1 + max((level for a, b, level in placed if a < right - 1 and left + 1 < b), default=0)
         placed.append((left, right, found[n]))
     return found
 
 
-def draw_labelling(
-    layout: Layout,
-    types: Sequence[str],
-    wanted: Sequence[str],
-    arcs: Sequence[Arc],
-    tallest: int,
-    colours: Mapping[str, str],
+def _draw_labelling(
+    layout: Layout, types: Sequence[tuple[str, str]], arcs: Sequence[Arc], tallest: int, colours: Mapping[str, str]
 ) -> Html:
-    """Returns the words of a sentence with one labelling, as an SVG element; types that are not `wanted` are marked."""
+    """Returns the words of a sentence with one labelling, as an SVG element; types that the ILP lacks are marked."""
     base = STEP * tallest + 16
     width, height = round(layout.width), round(base + WORD + BELOW)
     parts = []
     for i, (left, right) in enumerate(layout.spans):
-        name = types[i] if i < len(types) else ""
-        other, tint = " other" if list(wanted[i : i + 1]) != [name] else "", f"--tint:{colours.get(name, GREY)}"
+        name, wanted = types[i] if i < len(types) else ("", "")
+        other, tint = "" if name == wanted else " other", f"--tint:{colours.get(name, GREY)}"
         box = {"x": left, "y": base, "width": right - left, "height": WORD, "rx": 6}
         below = {"x": (left + right) / 2, "y": base + WORD + 15}
         parts.append(tag("rect", class_=f"span{other}", style=tint, **box))
@@ -226,7 +222,7 @@ def _attach(layout: Layout, arcs: Sequence[Arc]) -> dict[tuple[int, int], float]
 
 def _draw_arc(arc: Arc, source: float, target: float, base: float, top: float) -> Html:
     bend = 8.0 if target > source else -8.0
-    wide, middle = text_width(arc.label, 11.5) + 8, (source + target) / 2
+    wide, middle = _width(arc.label, 11.5) + 8, (source + target) / 2
     title = f"{arc.label}, which only the ILP has" if arc.state == "missing" else arc.label
     line = f"M{source:.1f} {base:.1f}V{top + 8:.1f}q0 -8 {bend} -8H{target - bend:.1f}q{bend} 0 {bend} 8V{base - 6:.1f}"
     return tag(

@@ -3,22 +3,15 @@ our rows; how theta was chosen; amortized inference."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from rich.console import Console
 
 from hasten.search.theta import FORCED, theta_in_words
 from hasten.support.html import Html, join, tag
 from hasten.tasks.entity_relation.names import Model
-from hasten.tasks.evaluation.page import (
-    MEASURED,
-    empty,
-    how_sure,
-    model_column,
-    ratio,
-    solvers_of,
-    with_ratios,
-)
+from hasten.tasks.evaluation import page
+from hasten.tasks.evaluation.page import MEASURED, find, ratio, with_ratios
 from hasten.tasks.evaluation.tables import (
     Column,
     Entry,
@@ -85,14 +78,7 @@ AMORTIZED = (
 THEOREMS: Mapping[str, str] = {
     "exact": "exact: costs moved only in the answer’s favour",
     "margins": "margins: they moved against it by less than all others cost more",
-    "cones": "cones: sums of past problems with one answer",
 }
-
-
-def find(rows: Iterable[Entry], model: str, beam: int | None = None) -> Entry:
-    """Returns the first row of a model that computes every cost; an empty one if there is none."""
-    wanted = model, beam, None
-    return next((row for row in rows if (row.get("model"), row.get("beam"), row.get("theta")) == wanted), {})
 
 
 def find_paper(row: Entry, paper: Iterable[Entry]) -> Entry | None:
@@ -101,11 +87,10 @@ def find_paper(row: Entry, paper: Iterable[Entry]) -> Entry | None:
     return next((theirs for theirs in paper if all(theirs.get(key) == row.get(key) for key in same)), None)
 
 
-def lines_of(rows: Sequence[Entry], paper: Sequence[Entry], key: str) -> list[Line]:
+def _lines(rows: Sequence[Entry], paper: Sequence[Entry], key: str) -> list[Line]:
     """Returns the rows of a table, the paper's below its own methods, each with its ratios."""
-    paper = with_ratios(paper, find(paper, Model.ILP))
-    lines: list[Line] = []
-    for row in with_ratios(rows, find(rows, Model.ILP)):
+    paper, lines = with_ratios(paper), list[Line]()
+    for row in with_ratios(rows):
         if (row.get("table") if row.get("table") in ("1", "2") else "ours") == key:
             lines.append((row, "best" if row.get("model") == Model.CERTIFIED else ""))
             theirs = find_paper(row, paper)
@@ -117,25 +102,31 @@ def lines_of(rows: Sequence[Entry], paper: Sequence[Entry], key: str) -> list[Li
 def tables(rows: Sequence[Entry], paper: Sequence[Entry], about: Entry, calibrations: Sequence[Entry] = ()) -> Html:
     """Returns the paper's two tables, its figures under ours, and our own rows."""
     if not rows:
-        return empty("No rows were measured.")
+        return page.empty("No rows were measured.")
     scale = number(about.get("cost_scale")) or 1.0
-    theta = Column(
-        "θ", theta_of, lambda row: theta_in_units(row, scale), meaning="The gap above which costs are skipped"
-    )
-    parts = [tag("p", f"{FIGURES if paper else NO_FIGURES} {how_sure(about, 'sentence', SEEDS)}")]
+    theta = _theta_column(scale, "The gap above which costs are skipped")
+    parts = [tag("p", f"{FIGURES if paper else NO_FIGURES} {page.how_sure(about, 'sentence', SEEDS)}")]
     for key, (title, said) in TITLES.items():
-        lines = lines_of(rows, paper, key)
+        lines = _lines(rows, paper, key)
         columns = [each for each in COLUMNS if not (paper and each.head in ("proved", "solver"))]
-        leading = [model_column(), column("beam", "beam", whole), *([theta] if key == "2" else [])]
-        more = f" {fastest(rows, calibrations)}" if key == "2" else ""
+        leading = [page.model_column(), column("beam", "beam", whole), *([theta] if key == "2" else [])]
+        more = f" {_fastest(rows, calibrations)}" if key == "2" else ""
         if key == "ours":
-            lines = [line for line in lines_of(rows, (), "1") if line[0].get("model") == Model.ILP] + lines
+            lines = [line for line in _lines(rows, (), "1") if line[0].get("model") == Model.ILP] + lines
         if lines:
             parts += [tag("h3", title), tag("p", said + more), html_table([*leading, *columns], lines)]
     return join(parts, meanings(COLUMNS))
 
 
-def theta_of(row: Entry) -> str:
+def _theta_column(scale: float, meaning: str = "") -> Column:
+    def in_units(row: Entry) -> str:
+        theta = number(row.get("theta"))
+        return "" if theta is None or theta == FORCED else f"{theta / scale:.3g} × scale"
+
+    return Column("θ", _theta_of, in_units, meaning=meaning)
+
+
+def _theta_of(row: Entry) -> str:
     """Returns theta, in words where it is not a plain number; the paper's as it is printed."""
     theta = number(row.get("theta"))
     if theta is None:
@@ -144,13 +135,7 @@ def theta_of(row: Entry) -> str:
     return theta_in_words(theta) if theta == FORCED else f"{theta:.2f}"
 
 
-def theta_in_units(row: Entry, scale: float) -> str:
-    """Returns theta over the scale of the costs."""
-    theta = number(row.get("theta"))
-    return "" if theta is None or theta == FORCED else f"{theta / scale:.3g} × scale"
-
-
-def fastest(rows: Sequence[Entry], calibrations: Sequence[Entry]) -> str:
+def _fastest(rows: Sequence[Entry], calibrations: Sequence[Entry]) -> str:
     """Says how the fastest calibrated search compares with greedy search, by their rows: the paper's headline."""
     greedy, ilp = find(rows, Model.GREEDY), find(rows, Model.ILP)
     skipping = {
@@ -170,7 +155,7 @@ def fastest(rows: Sequence[Entry], calibrations: Sequence[Entry]) -> str:
     )
 
 
-def too_little(calibrations: Sequence[Entry]) -> str:
+def _too_little(calibrations: Sequence[Entry]) -> str:
     """Says that there was too little text to calibrate on, if so."""
     few = [each for each in calibrations if each.get("too_little")]
     held_out = counted(few[0].get("n_held_out"), "sentence") if few else ""
@@ -186,15 +171,14 @@ def calibration(results: Entry) -> Html:
     columns = (
         column("beam", "width", whole),
         Column("constraints", lambda row: "enforced" if row.get("enforce") else "learned"),
-        Column("θ", theta_of, lambda row: theta_in_units(row, scale)),
+        _theta_column(scale),
         column("costs computed", "share", percent),
         column("changed, unlabeled", "changed", lambda value: percent(value, 2)),
         column("upper limit", "limit", lambda value: percent(value, 2)),
         column("changed, test", "changed_test", lambda value: percent(value, 2)),
         column("as fast as greedy", "times_faster_than_greedy", times),
     )
-    few = too_little(rows)
-    table = html_table(columns, [(row, "") for row in rows], "plain")
+    few, table = _too_little(rows), html_table(columns, [(row, "") for row in rows], "plain")
     return join(tag("h3", "How θ was calibrated"), tag("p", CALIBRATED), tag("p", few) if few else None, table)
 
 
@@ -202,7 +186,7 @@ def amortized(results: Entry) -> Html:
     """Returns how often past answers answer, and how long that takes."""
     rows: Sequence[Entry] = results.get("amortized") or ()
     if not rows:
-        return empty("Amortized inference was not measured.")
+        return page.empty("Amortized inference was not measured.")
     columns = (
         Column("theorem", lambda row: text(THEOREMS.get(str(row.get("theorem")), row.get("theorem")))),
         column("learned from", "learned_from", whole),
@@ -220,12 +204,12 @@ def show_results(results: Entry, console: Console) -> None:
     about, rows, paper = results["about"], results["rows"], results.get("paper") or ()
     seeds = number(about.get("seeds")) or 1
     what = f"{_tested(about)}{f' with each of {seeds:.0f} seeds' if seeds > 1 else ''}"
-    said = f"{what}, {about['black_box']} black box, ILP by {solvers_of(about)}"
+    said = f"{what}, {about['black_box']} black box, ILP by {page.solvers_of(about)}"
     console.print(said, style="bold", highlight=False, markup=False)
     columns = [
         Column("model", lambda row: f"{row['model']:<20}"),
         column("b", "beam", whole),
-        Column("θ", lambda row: theta_of(row).replace("all", "")),
+        Column("θ", lambda row: _theta_of(row).replace("all", "")),
         column("entity\nF1", "entity_f1_gold", fixed),
         column("rel.\nF1", "relation_f1_gold", fixed),
         column("rel.F1\nto ILP", "relation_f1_ilp", fixed),
@@ -236,23 +220,16 @@ def show_results(results: Entry, console: Console) -> None:
         column("times\nfaster", "times_faster", short),
     ]
     for key, (title, _) in TITLES.items():
-        lines = lines_of(rows, paper, key)
-        if lines:
+        if lines := _lines(rows, paper, key):
             console.print(terminal_table(columns, lines, title))
     console.print(CAPTION, style="dim", highlight=False)
-    for line in side_by_side(results["calibration"]):
-        console.print(line, highlight=False, markup=False)
-
-
-def side_by_side(calibrations: Sequence[Entry]) -> Iterator[str]:
-    """Yields how many times as fast as greedy search the calibrated searches are, by their rows."""
-    yield "Times as fast as greedy search, end to end, by the rows above:"
+    told = ["Times as fast as greedy search, end to end, by the rows above:"]
     for enforce in (False, True):
-        chosen = [each for each in calibrations if each["enforce"] == enforce]
+        chosen = [each for each in results["calibration"] if each["enforce"] == enforce]
         each = ", ".join(f"{short(each['times_faster_than_greedy'])} (b={each['width']})" for each in chosen)
-        yield f"  {Model.calibrated(enforce)}: {each}"
-    if few := too_little(calibrations):
-        yield few
+        told.append(f"  {Model.calibrated(enforce)}: {each}")
+    for line in filter(None, [*told, _too_little(results["calibration"])]):
+        console.print(line, highlight=False, markup=False)
 
 
 def _tested(about: Entry) -> str:
@@ -267,7 +244,7 @@ def show_story(results: Entry, console: Console) -> None:
     same, proved = ("all" if certified[key] == 1.0 else percent(certified[key]) for key in ("exact_match", "proved"))
     faster = times(ratio(ilp, certified, "inference_ms"))
     for line in (
-        f"{_tested(about)}. {solvers_of(about)}: {slow} ms. hasten: {fast} ms, {faster} as fast.",
+        f"{_tested(about)}. {page.solvers_of(about)}: {slow} ms. hasten: {fast} ms, {faster} as fast.",
         f"Of hasten's answers {same} are the solver's, {proved} proved without it.",
         f"Greedy search takes {short(greedy['inference_ms'])} ms, but {1 - greedy['validity']:.0%} of its answers "
         "break a constraint.",

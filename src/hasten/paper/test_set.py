@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,20 +22,18 @@ from hasten.support.arrays import BoolArray, FloatArray, IntArray
 from hasten.tasks.entity_relation.black_boxes import Box
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.names import Model
-from hasten.tasks.entity_relation.scoring import native
+from hasten.tasks.entity_relation.scoring import black_box
 from hasten.tasks.entity_relation.scoring.black_box import LinearScorer
 from hasten.tasks.entity_relation.scoring.gold import gold
 from hasten.tasks.entity_relation.task import EntityRelationTask
-from hasten.tasks.evaluation.methods import Method, TestSet
+from hasten.tasks.evaluation.measuring import Ilp, Method, TestSet
 from hasten.tasks.evaluation.study import Measuring, Row, f1_of, finite
-from hasten.tasks.evaluation.timing import Ilp
 from hasten.tasks.text.words import Vocabulary
 
 SCORES = ("entity_f1_gold", "relation_f1_gold", "entity_f1_ilp", "relation_f1_ilp")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Inputs:
+class Inputs(NamedTuple):
     """The test sentences in some order: their text, and all their costs."""
 
     text: Any  # as the black box reads it
@@ -43,7 +41,7 @@ class Inputs:
 
 
 @dataclass(frozen=True, eq=False)
-class SentenceTestSet(TestSet[Inputs]):
+class SentenceTestSet(TestSet):
     """Test sentences with all their costs, gold labels, and the solver's answers."""
 
     task: EntityRelationTask
@@ -77,13 +75,9 @@ class SentenceTestSet(TestSet[Inputs]):
     @cached_property
     def scale(self) -> float:
         """The median, over variables, of what the second-best label costs above the best."""
-        gaps = []
-        for p in range(min(len(self.batch), 200)):
-            problem = self.batch[p]
-            for costs in (problem.costs_of(v) for v in range(problem.n_variables)):
-                if len(costs) > 1:
-                    two = np.partition(costs, 1)[:2]
-                    gaps.append(two[1] - two[0])
+        some = [self.batch[p] for p in range(min(len(self.batch), 200))]
+        costs = [problem.costs_of(v) for problem in some for v in range(problem.n_variables)]
+        gaps = [np.diff(np.partition(each, 1)[:2])[0] for each in costs if len(each) > 1]
         return float(np.median(gaps)) if gaps else 1.0
 
     @property
@@ -117,7 +111,7 @@ class SentenceTestSet(TestSet[Inputs]):
 
     def eager(
         self, model: Model, search: Callable[[Batch], Solutions], *, learned: bool = False, **about: Any
-    ) -> Method[Inputs]:
+    ) -> Method:
         """Returns a method that starts from all costs; `learned` where it reads the learned features."""
         task = self.task if learned else self.task.lean  # features that nobody reads cost time
 
@@ -126,7 +120,7 @@ class SentenceTestSet(TestSet[Inputs]):
 
         return Method(model, ready, about=row_of(about))
 
-    def lazily(self, model: Model, search: BeamSearch, **about: Any) -> Method[Inputs]:
+    def lazily(self, model: Model, search: BeamSearch, **about: Any) -> Method:
         """Returns a method that computes the costs it needs."""
         about = row_of({"beam": search.width, "theta": finite(search.theta)} | about)
         return Method(model, lambda inputs: lambda: self.search_lazily(search, inputs), lazy=True, about=about)
@@ -139,7 +133,7 @@ class SentenceTestSet(TestSet[Inputs]):
         if not isinstance(self.model, LinearScorer):
             return how(self.task.lean.batch(text.n_entities, self.model.lazy(text)))
         batch = self.task.lean.batch(text.n_entities, np.zeros(self.batch.cost_at[-1]))
-        return native.search(self.model, text, batch, how)
+        return black_box.search(self.model, text, batch, how)
 
     def changed(self, search: BeamSearch) -> float:
         """Returns the share of test sentences to which theta gives another answer than the search with every cost."""

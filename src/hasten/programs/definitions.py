@@ -1,8 +1,7 @@
 """Columns that equalities define by others: they are put in for wherever they stand, before anything is recognised.
 
-A row `3 y - 2 a - 4 b = 6`, in which y alone is continuous, says that y is 2 + 2/3 a + 4/3 b; a row `a + b - c = 0` of
-binaries, none of which is in a group, says that c is a + b. The program without y and c has the same answers: their
-coefficients go to a and b, and their bounds become the limits of these rows.
+A row `3 y - 2 a = 6`, in which y alone is continuous, says that y is 2 + 2/3 a; a row `a + b - c = 0` of binaries in no
+group says that c is a + b. Their coefficients go to a and b, and their bounds become the limits of these rows.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Decision diagrams: everything that clauses and parities allow, as paths of a small graph, made once.
 
-Variables that are 0 or 1 are decided one after the other. Two partial labellings are one node if they leave the same
-to be done: the same clauses still to be satisfied, the same parities so far (a frontier, as of bucket elimination, but
-only what can be reached). The labellings that satisfy everything are the paths from the root to the end. The cheapest
-one is found by one pass over the nodes (`hasten.proof.paths`), whatever the costs: it is proved by construction.
+Binary variables are decided one after the other. Partial labellings are one node if they leave the same clauses still
+to be satisfied and the same parities so far. The labellings that satisfy everything are the paths to the end; one pass
+finds the cheapest (`hasten.proof.paths`), proved by construction.
 """
 
 from __future__ import annotations

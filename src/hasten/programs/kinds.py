@@ -1,10 +1,8 @@
-"""Kinds that carry over: variables and tables that play the same part share one kind.
+"""Kinds that carry over: variables and tables that play the same part share one kind, however large a program is.
 
-Two variables are of one kind if their labels are called alike, up to indices, and take the same values:
-`r[3,4,LiveIn]` and `r[1,2,LiveIn]` are the same label of two variables. Where names say nothing (`x1`, `x2`, …), colour
-refinement tells apart what the tables tell apart, one round of it: more would tell the end of a chain from its middle.
-Two tables are of one kind if they hold the same costs over the same kinds of variables, in some order of those of one
-kind. None of this depends on how large a program is, so that `Kinds` can serve many.
+Variables are of one kind if their labels are called alike, up to indices, and take the same values. Where names say
+nothing (`x1`, `x2`), one round of colour refinement tells apart what the tables tell apart. Tables are of one kind if
+they hold the same costs over the same kinds, in some order of those of one kind.
 """
 
 from __future__ import annotations

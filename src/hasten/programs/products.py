@@ -1,9 +1,8 @@
 """Columns that stand for products of others, as linearised models have them: `z[a,b]` for `x[a] y[b]`.
 
-A row `sum(Z) <= x` says that each of Z implies x. Of columns that imply one member each of the same two groups, or
-more, no two of them the same members, at most one is 1. Exactly one is, if exactly one of each group is, and either
-rows `sum(Z) = x` say for every member x of a group which of the columns go with it, or rows `z >= x + y - 1` speak of
-all combinations of members. The latter then say nothing more.
+A row `sum(Z) <= x` says that each of Z implies x. Of columns that imply one member each of the same groups, no two the
+same, at most one is 1. Exactly one is, if exactly one of each group is, and rows `sum(Z) = x` speak of all members of a
+group, or rows `z >= x + y - 1` of all combinations; these then say nothing more.
 """
 
 from __future__ import annotations

@@ -1,13 +1,8 @@
-"""From a statement to variables, tables and rules: recognition, one step a function, all over one state; and in words.
+"""From a statement to variables, tables and rules, one step a function over one state (`STEPS`); and in words.
 
-1. Bounds are tightened; columns that must be whole are marked as such (`columns`).
-2. Binary columns of which one is chosen become one variable, other whole columns variables of their own (`columns`).
-3. Labels that a row rules out are dropped, with rows that always hold (`labels`).
-4. Pairs that exclude each other become one rule where there are others anyway (`tables`).
-5. Other rows over few variables, products and given tables become tables (`tables`); rows that are left become rules.
-6. Variables and tables that play one part get one kind (`kinds`).
-
-A program in which something is continuous, unbounded or too large is left to the solver, with a reason.
+Bounds are tightened, sums put in for; binaries of which one is chosen become one variable; labels that a row rules out
+are dropped; pairs that exclude each other become one rule; rows over few variables become tables, others rules. A
+program in which something is continuous, unbounded or too large is left to the solver, with a reason.
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
 """A program as arrays: columns with bounds, rows with limits, an objective, names.
 
-    minimise               objective · x  +  products  +  tables  +  constant, or
-    maximise               objective · x  +  products  −  tables  +  constant
-    subject to             row_low <= A x <= row_high,   low <= x <= high,   x[whole] whole numbers
+    minimise objective · x + products + tables + constant, or maximise objective · x + products − tables + constant
+    subject to row_low <= A x <= row_high, low <= x <= high, x[whole] whole numbers
 
-Every file format and every library ends here, and everything else begins here. Logical conditions are written as rows
-(`Builder`): recognition finds what they meant. Tables, of cost function networks, are over columns that are whole
-numbers; their entries are costs, inf where forbidden.
+Every file format and every library ends here. Logical conditions are written as rows (`Builder`).
 """
 
 from __future__ import annotations

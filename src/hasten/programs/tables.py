@@ -1,9 +1,8 @@
 """Rows over few variables, products and given tables as tables; rows over pairs that exclude each other as one rule.
 
-All rows of one scope are one table. But pairs are weak: each variable may be half of what it must not be, and no pair
-objects. A rule that at most one of all of them may be chosen does, so that a proof has little left to do. Candidates
-for semantic roles whose spans overlap are an example. Rules keep variables from being eliminated, so only variables
-that have other rules are looked at.
+Pairs are weak: each variable may be half of what it must not be. A rule that at most one of all of them is chosen
+leaves a proof little to do. Rules keep variables from being eliminated, so only variables that have other rules are
+looked at.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""hasten on a Ray cluster: `predict` answers files and datasets, `shards` learn, on all nodes (`docs/scale.md`).
+"""hasten on a Ray cluster: `predict` answers files and datasets on all nodes (`docs/scale.md`).
 
-Imports Ray, which comes with the extra `ray`, and `hasten.scale`, which does the work of each node; nothing else of the
-package imports this room.
+Imports Ray, which comes with the extra `ray`, `hasten.scale`, which does the work of each node, and `hasten.serve`,
+whose models `hasten.ray.serving` deploys; nothing else of the package imports this room.
 """
 
 from hasten.errors import MissingExtra
@@ -11,7 +11,6 @@ try:
 except ImportError:
     raise MissingExtra("Ray with its datasets is not installed: pip install hasten[ray]") from None
 
-from hasten.ray.learning import RayShards, shards
 from hasten.ray.predicting import predict
 
-__all__ = ["RayShards", "predict", "shards"]
+__all__ = ["predict"]

@@ -12,7 +12,6 @@ import logging
 import os
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -25,7 +24,7 @@ from ray.exceptions import RayError
 from hasten import errors
 from hasten.errors import HastenError, ProblemError, WorkerError
 from hasten.model.structure import Structure
-from hasten.scale import parquet, places
+from hasten.scale import places, shards
 from hasten.scale.flat import FlatWork
 from hasten.scale.run import DEFAULT, Engine, Job, Receipt, Run, Sharding, predict_shards
 from hasten.scale.shards import Shard
@@ -74,28 +73,26 @@ def predict(
     how
         How files are cut into shards.
     """
-    work = work_of(model, structures)
+    work: Work
+    if isinstance(model, Speedup):
+        work = FlatWork(model, structures or {})
+    elif structures is not None:
+        raise ProblemError("Structures belong to flat problems, which a Speedup answers. Give one as the model.")
+    else:
+        work = Labeller(model if isinstance(model, Tagger) else Tagger.load(model))
     if isinstance(source, Dataset):
         if out is not None:
             raise ProblemError("A dataset is answered by a dataset: leave out `out`, and write what comes back.")
-        return _predict_dataset(source, work, n_workers(workers), ordered)
+        if ordered:
+            source.context.execution_options.preserve_order = True
+        how_many = _n_workers(workers)
+        return _mapped(source, _RowActor, work, how_many, batch_size=shards.ROWS, batch_format="pyarrow")
     if out is None:
         raise ProblemError("Say where the answers to files go: out=, a directory or URL that every node can write.")
     return predict_shards(work, source, out, how=how, engine=OnRay(workers), tell=tell)
 
 
-def work_of(
-    model: Tagger | Speedup | str | os.PathLike[str], structures: Mapping[str, Structure] | None = None
-) -> Work:
-    """Returns what a model does with records."""
-    if isinstance(model, Speedup):
-        return FlatWork(model, structures or {})
-    if structures is not None:
-        raise ProblemError("Structures belong to flat problems, which a Speedup answers. Give one as the model.")
-    return Labeller(model if isinstance(model, Tagger) else Tagger.load(model))
-
-
-def n_workers(workers: int | None = None) -> int:
+def _n_workers(workers: int | None) -> int:
     """Returns how many actors there can be: as many as wanted, or as there are cores."""
     connect()
     return workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
@@ -144,14 +141,19 @@ class OnRay(Engine):
         """Answers shards."""
         if not todo:
             return
-        n = min(n_workers(self.workers), len(todo))
+        n = min(_n_workers(self.workers), len(todo))
         shards = ray.data.from_items([json.dumps(shard) for shard in todo], override_num_blocks=len(todo))
         answered = _mapped(shards, _ShardActor, Attempted(job, secrets.token_hex(8)), n, batch_size=1)
-        with _our_errors():
+        try:
             for row in answered.iter_rows():
                 if row["error"]:
                     raise getattr(errors, row["error"])(row["said"])
                 yield msgspec.json.decode(row["said"], type=Receipt)
+        except RayError as error:
+            first = str(error).strip().splitlines()[-1]
+            raise WorkerError(
+                f"Ray gave up on the run: {first} What is finished is kept; run it again to resume."
+            ) from error
 
 
 class Attempted(NamedTuple):
@@ -197,29 +199,22 @@ class _ShardActor:
         return {"said": said, "error": error}
 
 
-def _predict_dataset(source: Dataset, work: Work, workers: int, ordered: bool) -> Dataset:
-    """Answers the rows of a dataset; one that is bad has only its id, if it has one, and `failed`, the reason."""
-    if ordered:
-        source.context.execution_options.preserve_order = True
-    return _mapped(source, _RowActor, work, workers, batch_size=parquet.ROWS, batch_format="pyarrow")
-
-
 class _RowActor:
-    """Answers rows, some at a time."""
+    """Answers rows, some at a time; one that is bad has only its id, if it has one, and `failed`, the reason."""
 
     def __init__(self, work: Any) -> None:
         self.work: Work = ray.get(work)
         warm_once_per_node(self.work)
 
     def __call__(self, batch: Any) -> Any:
-        rows = [parquet.of_row(row) for row in batch.to_pylist()]
+        rows = [shards.of_row(row) for row in batch.to_pylist()]
         found = answer(self.work, Chunk("the dataset", 0, rows), set_aside=True)
         answers, reasons = iter(found.records), {each.line: each.reason for each in found.bad}
         every = (
             {"id": str(row.get("id", "")), "failed": reasons[n]} if n in reasons else next(answers)
             for n, row in enumerate(rows)
         )
-        return parquet.table(every, self.work.kind)
+        return shards.table(every, self.work.kind)
 
 
 def _mapped(source: Dataset, actor: Any, thing: object, n: int, **how: Any) -> Dataset:
@@ -227,15 +222,3 @@ def _mapped(source: Dataset, actor: Any, thing: object, n: int, **how: Any) -> D
     source.context.enable_progress_bars = False  # ours says more
     pool = ActorPoolStrategy(min_size=1, max_size=n, initial_size=n)
     return source.map_batches(actor, fn_constructor_args=(ray.put(thing),), compute=pool, num_cpus=1, **how)
-
-
-@contextmanager
-def _our_errors() -> Iterator[None]:
-    """Says in our words that Ray gave up."""
-    try:
-        yield
-    except RayError as error:
-        first = str(error).strip().splitlines()[-1]
-        raise WorkerError(
-            f"Ray gave up on the run: {first} What is finished is kept; run it again to resume."
-        ) from error

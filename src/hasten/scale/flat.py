@@ -18,11 +18,10 @@ import numpy as np
 from hasten.errors import CorpusError, ProblemError
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
-from hasten.model.solution import Solution
 from hasten.model.structure import Structure
 from hasten.scale.work import FAULTS, Counts, Items, Piece, Record
 from hasten.speedup.predictor import Speedup
-from hasten.tasks.text.objects import parse_line
+from hasten.tasks.text.lines import parse_object
 
 
 class Named(NamedTuple):
@@ -77,7 +76,7 @@ class FlatWork:
         problems, numbers, refused = list[Named](), list[int](), list[tuple[int, CorpusError]]()
         for number, entry in piece.entries():
             try:
-                record = parse_line(entry) if isinstance(entry, str | bytes) else entry
+                record = parse_object(entry) if isinstance(entry, str | bytes) else entry
                 problems.append(self._read(record, str(number)))
                 numbers.append(number)
             except FAULTS as error:
@@ -100,27 +99,25 @@ class FlatWork:
 
     def answer(self, items: Items) -> tuple[list[Record], Counts]:
         """Returns answers, and the counters of the speedup."""
+        if not items.values:
+            return [], Counts()
         if self._mine is None:
             self.begin(0)
         assert self._mine is not None
-        if not items.values:
-            return [], Counts()
         before = Counts(self._mine.counters.as_dict())
         answers = self._mine.predict(Batch.of([each.problem for each in items.values]))
         counts = Counts(self._mine.counters.as_dict())
         counts.subtract(before)
-        records = [_record(item, found) for item, found in zip(items.values, answers, strict=True)]
+        records = []
+        for (id, structure, _), found in zip(items.values, answers, strict=True):
+            record: Record = {"id": id, "structure": structure}
+            if found.values is not None:
+                record |= {"labels": found.names, "cost": float(found.cost) if math.isfinite(found.cost) else None}
+            record |= {"proved": bool(found.proved), "source": found.source.value, "status": found.status.value}
+            records.append(record | ({"failed": found.reason} if found.reason else {}))
         counts["failed"] = sum("failed" in record for record in records)
         return records, counts
 
     def encode(self, records: Sequence[Record]) -> bytes:
         """Returns answers as lines of JSON."""
         return "".join(json.dumps(record) + "\n" for record in records).encode()
-
-
-def _record(item: Named, found: Solution) -> Record:
-    record: Record = {"id": item.id, "structure": item.structure}
-    if found.values is not None:
-        record |= {"labels": found.names, "cost": float(found.cost) if math.isfinite(found.cost) else None}
-    record |= {"proved": bool(found.proved), "source": str(found.source.value), "status": str(found.status.value)}
-    return record | ({"failed": found.reason} if found.reason else {})

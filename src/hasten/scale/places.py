@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import glob
 import hashlib
+import io
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from hasten.errors import CorpusError, HastenError, WriteError
 from hasten.support.files import unwritable, whole
@@ -25,14 +25,13 @@ def plain(path: str | os.PathLike[str]) -> str:
     return os.fspath(path).removeprefix("file://")
 
 
-def is_url(path: str) -> bool:
-    """Whether a path is a URL."""
+def _is_url(path: str) -> bool:
     return "://" in path
 
 
 def join(directory: str, name: str) -> str:
     """Returns where a file of a directory is."""
-    return f"{directory.rstrip('/')}/{name}" if is_url(directory) else os.path.join(directory, name)
+    return f"{directory.rstrip('/')}/{name}" if _is_url(directory) else os.path.join(directory, name)
 
 
 def find(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
@@ -40,7 +39,12 @@ def find(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> li
     given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     found: list[str] = []
     for path in map(plain, given):
-        files = _find_url(path) if is_url(path) else _find_here(path)
+        if _is_url(path):
+            files = _find_url(path)
+        elif os.path.isdir(path):
+            files = sorted(str(each) for each in Path(path).iterdir() if each.is_file() and each.name[0] != ".")
+        else:
+            files = [path] if os.path.exists(path) else sorted(glob.glob(path))
         if not files:
             raise CorpusError(f"There is nothing at {path}. Check the path.")
         found += files
@@ -48,14 +52,6 @@ def find(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> li
     if twice:
         raise CorpusError(f"{min(twice)} is named twice. Name each file once.")
     return found
-
-
-def _find_here(path: str) -> list[str]:
-    if os.path.isdir(path):
-        return sorted(str(each) for each in Path(path).iterdir() if each.is_file() and not each.name.startswith("."))
-    if os.path.exists(path):
-        return [path]
-    return sorted(glob.glob(path))
 
 
 def _find_url(path: str) -> list[str]:
@@ -70,14 +66,10 @@ def _find_url(path: str) -> list[str]:
 
 
 @contextmanager
-def reading(path: str) -> Iterator[IO[bytes]]:
+def reading(path: str) -> Iterator[Any]:
     """Opens a file to be read; what goes wrong names the file."""
     with _telling(path):
-        if not is_url(path):
-            with open(path, "rb") as file:
-                yield file
-            return
-        system, inner = _system(path)
+        system, inner = _system(path) if _is_url(path) else (io, path)
         with system.open(inner, "rb") as file:
             yield file
 
@@ -97,35 +89,31 @@ def _telling(path: str) -> Iterator[None]:
 
 def read(path: str) -> bytes | None:
     """Returns all of a file; None if it is not there."""
-    try:
-        if not is_url(path):
-            return Path(path).read_bytes()
-        system, inner = _system(path)
-        return bytes(system.cat_file(inner))
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise CorpusError(f"{path}: Cannot be read ({error}). Check the path.") from error
+    with _unless_missing(), reading(path) as file:
+        return bytes(file.read())
+    return None
 
 
 def digest(path: str) -> str | None:
     """Returns a digest of a file; None if it is not there."""
-    found = hashlib.sha256()
+    with _unless_missing(), reading(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+    return None
+
+
+@contextmanager
+def _unless_missing() -> Iterator[None]:
     try:
-        with reading(path) as file:
-            while block := file.read(1 << 22):
-                found.update(block)
+        yield
     except CorpusError as error:
-        if isinstance(error.__cause__, FileNotFoundError):
-            return None
-        raise
-    return found.hexdigest()
+        if not isinstance(error.__cause__, FileNotFoundError):
+            raise
 
 
 @contextmanager
 def writing(path: str) -> Iterator[Path]:
     """Gives a file here to write to, which then appears at its place, whole."""
-    if not is_url(path):
+    if not _is_url(path):
         with whole(Path(path)) as part:
             yield part
         return
@@ -149,7 +137,7 @@ def write(path: str, data: bytes) -> None:
 def make_directory(path: str) -> None:
     """Makes a directory, if it is not there."""
     try:
-        if is_url(path):
+        if _is_url(path):
             system, inner = _system(path)
             system.makedirs(inner, exist_ok=True)
         else:
@@ -160,7 +148,7 @@ def make_directory(path: str) -> None:
 
 def is_empty(path: str) -> bool:
     """Whether a directory holds nothing, or is not there."""
-    if is_url(path):
+    if _is_url(path):
         system, inner = _system(path)
         return not system.exists(inner) or not system.ls(inner)
     return not os.path.exists(path) or (os.path.isdir(path) and not os.listdir(path))
@@ -169,17 +157,11 @@ def is_empty(path: str) -> bool:
 def remove(path: str) -> None:
     """Removes a file, if it is there."""
     with suppress(FileNotFoundError):
-        if is_url(path):
+        if _is_url(path):
             system, inner = _system(path)
             system.rm_file(inner)
         else:
             os.unlink(path)
-
-
-def copy_into(path: str, target: IO[bytes]) -> None:
-    """Adds all of a file to another that is open."""
-    with reading(path) as source:
-        shutil.copyfileobj(source, target, 1 << 20)
 
 
 def _system(url: str) -> tuple[Any, str]:

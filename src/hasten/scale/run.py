@@ -12,9 +12,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +24,7 @@ from typing import Any, Protocol
 import msgspec
 
 from hasten.errors import CorpusError, ModelError, WriteError
-from hasten.scale import parquet, places, shards
+from hasten.scale import places, shards
 from hasten.scale.shards import Shard
 from hasten.scale.work import Bad, Counts, Work, answer_all
 from hasten.speedup.audit import Agreement
@@ -55,31 +56,11 @@ class Receipt(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kept: bool = False  # whether it was done before, and is only verified now
 
 
-class Signed(msgspec.Struct, frozen=True):
-    """A receipt as its file holds it, with a digest of all it says."""
+class _Signed(msgspec.Struct, frozen=True):
+    """A receipt as its file holds it, with a digest of all it says: one that is damaged does not count."""
 
     receipt: msgspec.Raw
     sha256: str
-
-    @classmethod
-    def of(cls, receipt: Receipt) -> Signed:
-        """Signs a receipt."""
-        said = msgspec.json.encode(receipt)
-        return cls(msgspec.Raw(said), _digest(said))
-
-    @staticmethod
-    def parsed(data: bytes) -> Receipt | None:
-        """Returns the receipt in a file; None if that is damaged, so that its shard is answered again."""
-        try:
-            signed = msgspec.json.decode(data, type=Signed)
-            said = bytes(signed.receipt)
-            return msgspec.json.decode(said, type=Receipt) if _digest(said) == signed.sha256 else None
-        except (ValueError, RecursionError):
-            return None
-
-
-def _digest(said: bytes) -> str:
-    return hashlib.sha256(said).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -98,20 +79,8 @@ class Job:
 
     def __call__(self, shard: Shard) -> Receipt:
         """Answers a shard, unless that was done."""
-        return self.finished(shard) or self._answer(shard)
-
-    def finished(self, shard: Shard) -> Receipt | None:
-        """Returns the receipt of a shard whose answers are there and whole."""
-        said = places.read(self._receipt(shard.number))
-        receipt = None if said is None else Signed.parsed(said)
-        if receipt is None or (receipt.shard, receipt.job, receipt.input) != (shard.number, self.digest, shard.digest):
-            return None
-        whole = places.digest(self.path(shard.number)) == receipt.digest
-        if not whole or any(each.file != shard.file for each in receipt.bad):
-            return None
-        return msgspec.structs.replace(receipt, kept=True)
-
-    def _answer(self, shard: Shard) -> Receipt:
+        if receipt := self.finished(shard):
+            return receipt
         counts, bad = Counts(), list[Bad]()
         self.work.begin(shard.number)
         began = time.process_time()
@@ -125,16 +94,35 @@ class Job:
         place = self.path(shard.number)
         with places.writing(place) as part:
             if self.suffix == ".parquet":
-                parquet.write(part, answered(), self.work.kind)
+                shards.write(part, answered(), self.work.kind)
             else:
                 with open(part, "wb") as file:
                     file.writelines(map(self.work.encode, answered()))
             digest = places.digest(str(part)) or ""
         bad.sort(key=lambda each: each.line)
         what, seconds = (shard.number, self.digest, shard.digest, digest), time.process_time() - began
-        receipt = Receipt(*what, dict(counts), bad, peak_memory(), seconds)
-        places.write(self._receipt(shard.number), msgspec.json.encode(Signed.of(receipt)))
+        receipt = Receipt(*what, dict(counts), bad, _peak_memory(), seconds)
+        said = msgspec.json.encode(receipt)
+        signed = _Signed(msgspec.Raw(said), hashlib.sha256(said).hexdigest())
+        places.write(self._receipt(shard.number), msgspec.json.encode(signed))
         return receipt
+
+    def finished(self, shard: Shard) -> Receipt | None:
+        """Returns the receipt of a shard whose answers are there and whole."""
+        said = places.read(self._receipt(shard.number))
+        try:
+            signed = msgspec.json.decode(said or b"", type=_Signed)
+            receipt = msgspec.json.decode(signed.receipt, type=Receipt)
+        except (ValueError, RecursionError):
+            return None
+        if hashlib.sha256(signed.receipt).hexdigest() != signed.sha256:
+            return None
+        if (receipt.shard, receipt.job, receipt.input) != (shard.number, self.digest, shard.digest):
+            return None
+        whole = places.digest(self.path(shard.number)) == receipt.digest
+        if not whole or any(each.file != shard.file for each in receipt.bad):
+            return None
+        return msgspec.structs.replace(receipt, kept=True)
 
     def _receipt(self, shard: int) -> str:
         return places.join(self.out, f"part-{shard:05d}.receipt.json")
@@ -228,11 +216,12 @@ class Run:
             raise WriteError(f"{place} does not end like the answers in {self.out}. Give it the same ending.")
         with places.writing(place) as part:
             if suffix == ".parquet":
-                parquet.merge(part, self.files)
+                shards.merge(part, self.files)
             else:
                 with open(part, "wb") as file:
                     for each in self.files:
-                        places.copy_into(each, file)
+                        with places.reading(each) as source:
+                            shutil.copyfileobj(source, file, 1 << 20)
 
 
 def predict_shards(
@@ -247,9 +236,13 @@ def predict_shards(
     """Answers the records of files, or URLs, into a directory; what was done there before is kept."""
     place = places.plain(out)
     if how.format == "parquet":
-        parquet.columns(work.kind)  # pyarrow that is missing is told now
+        shards.columns(work.kind)  # pyarrow that is missing is told now
     tell("Reading the input", None)
-    todo = _planned(places.find(paths), how.size, engine.begin)
+    files = places.find(paths)
+    with ThreadPoolExecutor(1) as pool:
+        planned = pool.submit(lambda: list(shards.plan(files, how.size)))
+        engine.begin()  # here: what it starts may end with its thread
+        todo = planned.result()
     job = Job(work, place, f".{how.format}", how.max_line, work.digest)
     manifest = Manifest(FORMAT, job.digest, how.format, how.max_line, how.size, todo)
     _agree(place, manifest)
@@ -257,17 +250,8 @@ def predict_shards(
     bad = [json.dumps(each._asdict()) + "\n" for each in run.bad]
     places.write(places.join(place, "bad.jsonl"), "".join(bad).encode())
     finished = {"counts": dict(run.counts), "bad": len(run.bad), "parts": [Path(each).name for each in run.files]}
-    done = msgspec.structs.replace(manifest, finished=finished)
-    places.write(places.join(place, "manifest.json"), done.written())
+    msgspec.structs.replace(manifest, finished=finished).write(place)
     return run
-
-
-def _planned(files: Sequence[str], shard_size: int, begin: Callable[[], object]) -> list[Shard]:
-    """Cuts files into shards, and begins meanwhile. That happens here: what it starts may end with its thread."""
-    with ThreadPoolExecutor(1) as pool:
-        planned = pool.submit(lambda: list(shards.plan(files, shard_size)))
-        begin()
-        return planned.result()
 
 
 def _run(job: Job, todo: Sequence[Shard], engine: Engine, max_bad: int, tell: Tell) -> Run:
@@ -287,21 +271,17 @@ def _run(job: Job, todo: Sequence[Shard], engine: Engine, max_bad: int, tell: Te
         before += todo[receipt.shard].n if receipt.kept else 0
         tell("Answering records", done / max(1, n_lines), pace.words(done, n_lines, before))
         if len(bad) > max_bad:
-            raise CorpusError(_too_bad(bad, max_bad))
+            named = "\n".join(f"  {each}" for each in sorted(bad)[:NAMED])
+            raise CorpusError(
+                f"More than {max_bad:,} records could not be answered, among them\n{named}\n"
+                "Mend the input, or allow more: --max-bad on the command line, max_bad= in Python."
+            )
     if len(seen) < len(todo):
         raise CorpusError(f"{len(todo) - len(seen)} of {len(todo)} shards were not answered. Run it again to resume.")
     place_of = {file: n for n, file in enumerate(dict.fromkeys(shard.file for shard in todo))}
     bad.sort(key=lambda each: (place_of[each.file], each.line))
     files = tuple(job.path(shard.number) for shard in todo)
     return Run(job.out, files, counts, tuple(bad), n_kept, peak, seconds)
-
-
-def _too_bad(bad: Sequence[Bad], max_bad: int) -> str:
-    named = "\n".join(f"  {each}" for each in sorted(bad)[:NAMED])
-    return (
-        f"More than {max_bad:,} records could not be answered, among them\n{named}\n"
-        "Mend the input, or allow more: --max-bad on the command line, max_bad= in Python."
-    )
 
 
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -315,13 +295,11 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     shards: list[Shard]
     finished: dict[str, Any] | None = None
 
-    def written(self) -> bytes:
-        """Returns what its file holds."""
-        return msgspec.json.format(msgspec.json.encode(self), indent=1)
+    def write(self, out: str) -> None:
+        """Writes it into the directory of the run."""
+        places.write(places.join(out, "manifest.json"), msgspec.json.format(msgspec.json.encode(self), indent=1))
 
 
-# What must be the same when a run goes on, and what it is called.
-SETTINGS = {"model": "model", "answers": "format of answers", "max_line": "max_line", "shard_size": "shard_size"}
 _ELSEWHERE = "Choose another directory for a new run."
 
 
@@ -333,7 +311,7 @@ def _agree(out: str, manifest: Manifest) -> None:
         if not places.is_empty(out):
             raise WriteError(f"{out} is not empty, and holds no run of ours. Choose another directory.")
         places.make_directory(out)
-        places.write(place, manifest.written())
+        manifest.write(out)
         return
     try:
         found = msgspec.json.decode(said)
@@ -342,16 +320,17 @@ def _agree(out: str, manifest: Manifest) -> None:
         begun = msgspec.convert(found, Manifest)
     except (ValueError, RecursionError) as error:
         raise ModelError(f"{place} is damaged: {error}. {_ELSEWHERE}") from None
-    for key in SETTINGS:
+    for key in ("model", "answers", "max_line", "shard_size"):  # must be the same when a run goes on
         if getattr(begun, key) != getattr(manifest, key):
-            raise ModelError(f"The run in {out} was begun with another {SETTINGS[key]}. {_ELSEWHERE}")
+            name = "format of answers" if key == "answers" else key
+            raise ModelError(f"The run in {out} was begun with another {name}. {_ELSEWHERE}")
     if begun.shards != manifest.shards:
         if [shard.file for shard in begun.shards] == [shard.file for shard in manifest.shards]:
             raise shards.changed(next(a.file for a, b in zip(begun.shards, manifest.shards, strict=True) if a != b))
         raise CorpusError(f"The run in {out} was begun with other files, or they have changed. {_ELSEWHERE}")
 
 
-def peak_memory() -> float:
+def _peak_memory() -> float:
     """Returns the most memory that this process had, in megabytes; 0 where the system does not say."""
     if resource is None:
         return 0.0

@@ -1,31 +1,36 @@
-"""Cutting files into shards: pieces that are answered on their own, each by whoever has the time.
+"""Cutting files into shards: pieces that are answered on their own, each by whoever has the time; Parquet files.
 
 A shard is some consecutive lines of a file of JSON lines, found by their bytes, or some row groups of a Parquet file. A
 packed file (`.gz`) cannot be entered in the middle, so it is one shard. The plan, that is the list of all shards with
 digests of what they hold, is made by reading everything once, which takes a hundredth of the time that answering does;
 so a later run can tell whether its input is still the same, and each line has its number from the beginning.
+`docs/scale.md` lists the columns.
 """
 
 from __future__ import annotations
 
 import gzip
 import hashlib
+import os
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+import msgspec
 import numpy as np
 
-from hasten.errors import CorpusError
-from hasten.scale import parquet
+from hasten.errors import CorpusError, HastenError
 from hasten.scale.places import digest as digest_of
 from hasten.scale.places import reading
-from hasten.scale.work import Bad, Chunk, Piece
+from hasten.scale.work import Bad, Chunk, Piece, Record
 from hasten.tasks.text.lines import BLOCK as PIECE
 from hasten.tasks.text.lines import Block
 
 BLOCK = 1 << 22  # bytes read at a time
+ROWS = 1024  # of a row group that is written, and of what is read at a time
+PAIRS = {"spans": ("start", "end"), "relations": ("source", "target", "name")}  # lists of structs with these fields
 
 
 class Shard(NamedTuple):
@@ -57,10 +62,10 @@ def plan(files: Iterable[str], size: int) -> Iterator[Shard]:
 def _scan(file: str, size: int) -> Iterator[Shard]:
     if file.endswith(".parquet"):
         digest = digest_of(file) or ""
-        yield from (Shard(0, file, *piece, digest) for piece in parquet.pieces(file, size))
+        yield from (Shard(0, file, *piece, digest) for piece in _row_groups(file, size))
     elif file.endswith(".gz"):
         yield Shard(0, file, 0, 0, 0, _count_lines(file), digest_of(file) or "")
-    elif file.removesuffix(".gz").endswith((".jsonl", ".json", ".ndjson")):
+    elif file.endswith((".jsonl", ".json", ".ndjson")):
         with reading(file) as stream:
             yield from _cut(file, stream, size)
     else:
@@ -112,9 +117,11 @@ def read(shard: Shard, max_line: int, bad: list[Bad]) -> Iterator[Piece]:
     """Reads a shard, some records at a time; lines of more than `max_line` bytes go to `bad`."""
     if shard.file.endswith(".parquet"):
         at = shard.line + 1
-        for rows in parquet.rows(shard.file, shard.start, shard.stop):
-            yield Chunk(shard.file, at, rows)
-            at += len(rows)
+        with reading(shard.file) as stream:
+            groups = list(range(shard.start, shard.stop))
+            for batch in _open(shard.file, stream).iter_batches(ROWS, row_groups=groups):
+                yield Chunk(shard.file, at, [of_row(row) for row in batch.to_pylist()])
+                at += batch.num_rows
     elif shard.packed:
         with _unpacked(shard.file) as stream:
             yield from _blocks(shard, stream, max_line, bad)
@@ -122,7 +129,12 @@ def read(shard: Shard, max_line: int, bad: list[Bad]) -> Iterator[Piece]:
         with reading(shard.file) as stream:
             stream.seek(shard.start)
             yield from _blocks(shard, stream, max_line, bad)
-            if stream.tell() != shard.stop or _digest_of(shard, stream) != shard.digest:
+            digest, left, ended = hashlib.sha256(), shard.stop - shard.start, stream.tell()
+            stream.seek(shard.start)
+            while left and (block := stream.read(min(left, BLOCK))):
+                digest.update(block)
+                left -= len(block)
+            if ended != shard.stop or digest.hexdigest() != shard.digest:
                 raise changed(shard.file)
 
 
@@ -144,15 +156,96 @@ def _blocks(shard: Shard, stream: IO[bytes], max_line: int, bad: list[Bad]) -> I
             some, first, size = [], number + 1, 0
 
 
-def _digest_of(shard: Shard, stream: IO[bytes]) -> str:
-    digest, left = hashlib.sha256(), shard.stop - shard.start
-    stream.seek(shard.start)
-    while left and (block := stream.read(min(left, BLOCK))):
-        digest.update(block)
-        left -= len(block)
-    return digest.hexdigest()
-
-
 def changed(file: str) -> CorpusError:
     """Returns the error of an input that is not what it was."""
     return CorpusError(f"{file} has changed since this run began. Choose another directory for a new run.")
+
+
+def _row_groups(file: str, size: int) -> Iterator[tuple[int, int, int, int]]:
+    """Yields consecutive row groups that have about `size` rows together: first, last plus one, rows before, rows."""
+    with reading(file) as stream:
+        about = _open(file, stream).metadata
+        counts = [about.row_group(i).num_rows for i in range(about.num_row_groups)]
+    start = before = n = 0
+    for i, count in enumerate(counts):
+        n += count
+        if n >= size or i == len(counts) - 1:
+            yield start, i + 1, before, n
+            start, before, n = i + 1, before + n, 0
+
+
+def of_row(row: Record) -> Record:
+    """Returns a row as a record of JSON: no field that is null, lists in place of structs."""
+    record = {key: value for key, value in row.items() if value is not None}
+    for key in PAIRS.keys() & record.keys():
+        if isinstance(record[key], list):
+            record[key] = [list(each.values()) if isinstance(each, dict) else each for each in record[key]]
+    return record
+
+
+def table(records: Iterable[Any], kind: str) -> Any:
+    """Returns answers as an Arrow table with the columns of their kind."""
+    rows = [msgspec.json.decode(msgspec.json.encode(each)) for each in records]
+    for row in rows:
+        for key, fields in PAIRS.items():
+            if key in row:
+                row[key] = [dict(zip(fields, each, strict=True)) for each in row[key]]
+    return _arrow().Table.from_pylist(rows, schema=columns(kind))
+
+
+def write(part: Path, pieces: Iterable[Iterable[Any]], kind: str) -> None:
+    """Writes answers to a file, those of a piece as a row group."""
+    with _parquet().ParquetWriter(part, columns(kind)) as writer:
+        for records in pieces:
+            writer.write_table(table(records, kind))
+
+
+def merge(part: Path, files: Iterable[str]) -> None:
+    """Puts files of the same columns together into one, in order."""
+    with ExitStack() as stack:
+        writer = None
+        for file in files:
+            with reading(file) as stream:
+                whole = _open(file, stream)
+                writer = writer or stack.enter_context(_parquet().ParquetWriter(part, whole.schema_arrow))
+                for group in range(whole.num_row_groups):
+                    writer.write_table(whole.read_row_group(group))
+
+
+def columns(kind: str) -> Any:
+    """Returns the columns of answers: sentences ("text") or flat problems ("flat")."""
+    pa = _arrow()
+    text, words, whole = pa.string(), pa.list_(pa.string()), pa.int64()
+    if kind == "flat":
+        fields = {"id": text, "structure": text, "labels": words, "cost": pa.float64(), "proved": pa.bool_()}
+        return pa.schema(fields | {"source": text, "status": text, "failed": text})
+    spans = pa.list_(pa.struct({"start": whole, "end": whole}))
+    relations = pa.list_(pa.struct({"source": whole, "target": whole, "name": text}))
+    fields = {"id": text, "tokens": words, "spans": spans, "pos": words, "types": words, "relations": relations}
+    return pa.schema(fields | {"proved": pa.bool_(), "optimal": pa.bool_(), "failed": text})
+
+
+def _open(file: str, stream: Any) -> Any:
+    try:
+        return _parquet().ParquetFile(stream)
+    except HastenError:
+        raise
+    except Exception as error:  # Arrow has many kinds
+        raise CorpusError(
+            f"{os.fspath(file)} is not a Parquet file, or is damaged ({error}). Write it again."
+        ) from error
+
+
+def _arrow() -> Any:
+    try:
+        import pyarrow
+    except ImportError:
+        raise CorpusError("Parquet files need pyarrow, which is not installed: pip install hasten[parquet]") from None
+    return pyarrow
+
+
+def _parquet() -> Any:
+    _arrow()
+    import pyarrow.parquet
+
+    return pyarrow.parquet

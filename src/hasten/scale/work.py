@@ -1,24 +1,32 @@
 """What is done with records: some at a time are read, answered as one batch, and written, by whoever has the time.
 
 A record is a line of JSON or a row of Parquet. One that cannot be read or answered is *bad*: an error, or set aside
-with its place and the reason.
+with its place and the reason. `predict_stream` answers a stream of sentences in order, in constant memory, by one
+process or several: what `hasten predict` does. JSON lines go to the workers in blocks as they stand in the file, and
+come back as they will be written, so that this process only passes them on. Sentences of other formats are read here.
 """
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import os
 import tempfile
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import hasten.kernels
 from hasten.errors import CorpusError, NoAnswerError, ProblemError
-from hasten.tasks.text.lines import Block
+from hasten.support.progress import Pace, Tell, tell_nobody
+from hasten.support.workers import in_processes
+from hasten.tasks.entity_relation.data.corpus import Sentence
+from hasten.tasks.entity_relation.data.formats import format_of, read_corpus
+from hasten.tasks.text.lines import MAX_LINE, AnyPath, Block, Faults, called, read_blocks, write_blocks
 
 try:
     import fcntl
@@ -29,6 +37,8 @@ FAULTS = (CorpusError, ProblemError, NoAnswerError)  # of a record; all other er
 
 Record = dict[str, Any]
 Counts = Counter[str]  # what was done, by name; sums over records, so those of many pieces add up exactly
+REMEDY = "Name it: --format, one of"
+PIECE = 50_000  # words of sentences that are read here and answered together
 
 
 class Items(NamedTuple):
@@ -106,9 +116,9 @@ Piece = Block | Chunk  # of a file; what is read, answered and written together
 
 
 class Answered(NamedTuple):
-    """The answers to a piece, in order, and what could not be answered."""
+    """The answers to a piece, in order, as records or as the lines that these become; what could not be answered."""
 
-    records: list[Any]
+    records: Any
     counts: Counts
     bad: list[Bad]
 
@@ -151,24 +161,117 @@ def _answer(work: Work, piece: Piece, items: Items, set_aside: bool) -> Answered
 
 def warm_once_per_node(work: Work) -> None:
     """Lets a work compile, or load, the kernels it needs: the first of this node alone, then the others all at once."""
-    with _first_alone(os.path.dirname(hasten.kernels.__file__)):
-        work.warm()
-
-
-@contextmanager
-def _first_alone(name: str) -> Iterator[None]:
-    """Holds a lock of all processes of a user on this node: the first for itself, the others together after it."""
     if fcntl is None:
-        yield
+        work.warm()
         return
-    user = os.getuid()
-    short = hashlib.sha256(f"{user} {name}".encode()).hexdigest()[:16]
+    name = f"{os.getuid()} {os.path.dirname(hasten.kernels.__file__)}"
+    short = hashlib.sha256(name.encode()).hexdigest()[:16]
     file = os.open(Path(tempfile.gettempdir()) / f"hasten-{short}.lock", os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600)
     try:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             fcntl.flock(file, fcntl.LOCK_SH)
-        yield
+        work.warm()
     finally:
         os.close(file)
+
+
+class Reading(NamedTuple):
+    """How sentences are read: their format, the longest line, and what becomes of those that cannot be used."""
+
+    format: str = "auto"
+    max_line: int = MAX_LINE
+    faults: Faults | None = None
+
+
+def predict_stream(
+    work: Work,
+    source: AnyPath,
+    target: AnyPath,
+    reading: Reading | None = None,
+    *,
+    jobs: int = 1,
+    tell: Tell = tell_nobody,
+) -> Counts:
+    """Answers the sentences of one file into another, and returns what was done; `"-"` is standard input or output."""
+    format, max_line, given = reading or Reading()
+    faults = given or Faults()
+    counts, pace = Counts(), Pace()
+    pieces = read_pieces(source, format, max_line, faults, remedy=REMEDY)
+
+    def labelled() -> Iterator[bytes]:
+        for done in answer_stream(work, pieces, jobs=jobs, set_aside=faults.skip):
+            for bad in done.bad:
+                faults.meet(CorpusError(bad.reason), bad.place)
+            counts.update(done.counts)
+            tell("Labelling sentences", None, pace.words(counts["problems"]))
+            yield done.records
+        if not counts["problems"] and not faults.n:
+            raise CorpusError(f"{called(source)} has no sentence. Check that it is the right file.")
+
+    try:
+        write_blocks(target, labelled())
+    except CorpusError:
+        if source != "-" and os.path.isfile(source):  # says how many others there are
+            deque(read_corpus(source, format, max_line, remedy=REMEDY), maxlen=0)
+        raise
+    return counts
+
+
+def read_pieces(
+    path: AnyPath, format: str = "auto", max_line: int = MAX_LINE, faults: Faults | None = None, **how: str
+) -> Iterator[Piece]:
+    """Reads a corpus, some sentences at a time: JSON lines as they are, sentences of any other format."""
+    format = format_of(path, format, **how)
+    if format == "jsonl":
+        yield from read_blocks(path, max_line)
+        return
+    at, some, size = 1, list[Sentence](), 0
+    for sentence in read_corpus(path, format, max_line, faults=faults):
+        some.append(sentence)
+        size += 1 + len(sentence.tokens)
+        if size >= PIECE:
+            yield Chunk(called(path), at, some)
+            at, some, size = at + len(some), [], 0
+    if some:
+        yield Chunk(called(path), at, some)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Answers lines with lines; sent to each worker once."""
+
+    work: Work
+    set_aside: bool = False
+
+    def __call__(self, piece: Piece) -> Answered:
+        """Answers a piece."""
+        with _without_cycles():
+            return self.written(answer(self.work, piece, set_aside=self.set_aside))
+
+    def written(self, found: Answered) -> Answered:
+        """Returns answers as they will stand in the file."""
+        return found._replace(records=self.work.encode(found.records))
+
+
+@contextmanager
+def _without_cycles() -> Iterator[None]:
+    """Pauses the search for cyclic garbage, a fifth of the time: a piece makes many objects, and no cycles of them."""
+    paused = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if paused:
+            gc.enable()
+
+
+def answer_stream(work: Work, pieces: Iterable[Piece], *, jobs: int = 1, set_aside: bool = False) -> Iterator[Answered]:
+    """Yields the answers to pieces as lines of JSON, in order; they do not depend on the number of jobs."""
+    do = Answer(work, set_aside)
+    if jobs > 1:
+        yield from in_processes(do, pieces, jobs)
+        return
+    with _without_cycles():
+        yield from map(do.written, answer_all(work, pieces, set_aside=set_aside))

@@ -71,7 +71,7 @@ class Window:
             self.agreed += answer.agreed
         if answer.called and answer.reason:
             self.reasons[answer.reason] += 1
-        self.seconds[round(PER_DOUBLING * math.log2(max(1.0, answer.seconds / LEAST_SECONDS)))] += 1
+        self.seconds[bucket(answer.seconds)] += 1
 
     def merged(self, later: Window) -> Window:
         """Returns this window and the one after it as one."""
@@ -103,6 +103,11 @@ class Window:
             "agreement": asdict(Agreement.of(self.agreed, self.audits)) if self.audits else None,
             "seconds": {"median": self.quantile(0.5), "p95": self.quantile(0.95)},
         }
+
+
+def bucket(seconds: float) -> int:
+    """Returns the number of the bucket of some seconds."""
+    return round(PER_DOUBLING * math.log2(max(1.0, seconds / LEAST_SECONDS)))
 
 
 class Lifetime:
@@ -145,13 +150,33 @@ class Lifetime:
                 window = self.windows[-1]
                 window.last, window.ended = self.n, now
                 window.add(answer)
-                if len(self.windows) > MOST_WINDOWS:
-                    pairs = zip(self.windows[:-1:2], self.windows[1:-1:2], strict=True)
-                    self.windows = [*(one.merged(other) for one, other in pairs), self.windows[-1]]
-                    self.per_window *= 2
+                self._shorten()
             for number, answer in enumerate(answers[-MOST_RECENT:], self.n - min(len(answers), MOST_RECENT) + 1):
                 self._show(number, answer, now)
             self.revision += 1
+
+    def add(self, more: Window, shown: Sequence[Answered]) -> None:
+        """Takes in what a window without numbers counted, and shows some of its answers, as its last ones."""
+        n = more.by.total()
+        with self._lock:
+            now = self.clock() - self._began
+            more.first, more.last, more.began, more.ended = self.n + 1, self.n + n, now, now
+            self.n += n
+            if self.windows and self._length(self.windows[-1]) < self.per_window:
+                more.began = self.windows[-1].began
+                self.windows[-1] = self.windows[-1].merged(more)
+            else:
+                self.windows.append(more)
+            self._shorten()
+            for number, answer in enumerate(shown, self.n - len(shown) + 1):
+                self._show(number, answer, now)
+            self.revision += 1
+
+    def _shorten(self) -> None:
+        if len(self.windows) > MOST_WINDOWS:
+            pairs = zip(self.windows[:-1:2], self.windows[1:-1:2], strict=True)
+            self.windows = [*(one.merged(other) for one, other in pairs), self.windows[-1]]
+            self.per_window *= 2
 
     @staticmethod
     def _length(window: Window) -> int:

@@ -1,12 +1,8 @@
-"""`solver="auto"`: of the solvers that are installed, the one that was fastest on problems like this one.
+"""`solver="auto"`: of the solvers that are installed, the one that was fastest on problems of about this size.
 
-Which is fastest differs by orders of magnitude, and nobody wants to find out by hand. On problems of about the same
-size, in variables, tables and rules, solvers race each other (`hasten.solvers.portfolio`). The fastest is asked first.
-The others are tried now and then, on a problem that has to be solved anyway, for little longer than the fastest takes,
-and for a small share of all time.
-
-A solver that takes much longer than it used to is stopped, and the next one continues from the best labelling so far;
-in the next round each has twice the time. So a bad choice costs no more than a few times the time of the best one.
+Solvers race (`hasten.solvers.portfolio`): the fastest is asked first, others now and then, on a problem that has to be
+solved anyway, for little longer than the fastest takes. One that takes much longer than it used to is stopped; the next
+one continues from the best labelling so far, and in the next round each has twice the time.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""The base of all solvers: one call at a time, a model per structure, and every answer checked.
+"""The base of all solvers: one call at a time, a model per structure, and every answer scored and checked anew.
 
-Whatever a solver answers is re-scored and re-checked by hasten's own kernels. A labelling that breaks a
-constraint, or whose cost is not the one claimed, is never returned: a solver with models is asked
-once more with a fresh one (a warm start may have gone wrong), then `SolverWrong` is raised. Where a rule is broken,
-because it holds within the solver's tolerance, that choice of labels is ruled out (a *cut*), a few times if need be.
+A labelling that breaks a constraint, or whose cost is not the one claimed, is never returned: the solver is asked once
+more with a fresh model, then `SolverWrong` is raised. Where a rule holds within the solver's tolerance alone, that
+choice of labels is ruled out (a *cut*), a few times if need be.
 """
 
 from __future__ import annotations

@@ -1,23 +1,8 @@
 """The integer program of a structure, in its strong form, as plain arrays.
 
-A column z for each label says whether it is chosen; those of one variable sum to one. Tables of one variable
-are part of the labels' costs. A larger table becomes rows in one of three ways, equally strong:
-
-- *Hall rows*, for tables that only forbid. Two variables have the marginals x and y of some mixture of
-  allowed pairs iff x(S) <= y(N(S)) for every set S of labels, where N(S) are the labels that some member of S
-  allows: Hall's condition. Sets that fall apart into two with disjoint N are sums of others and left out. For
-  "LiveIn, Kill and WorkFor need a person" this is the single row `LiveIn + Kill + WorkFor <= person`. A table
-  of three variables or more has Hall rows if some slot, the pivot, makes the others independent: its allowed
-  tuples are, for each label of the pivot, a product of sets. It is then a star of pairs, and on a tree the
-  pairs' conditions together are as strong as the table's own.
-- *Clauses*, for tables without Hall rows that forbid few tuples, no two of which differ in a single slot. A row
-  for each says that its labels are not chosen all at once. The mixtures of all tuples that break it, and no
-  others, need the tuple itself; on its edge they mix tuples that differ from it in one slot, which are allowed.
-- *Tuple columns*, for all others: y >= 0 for each allowed tuple, and for each slot and label the sum of the
-  tuples that have it equals z.
-
-A table of zeros restricts nothing; it is there for problems to fill, so it gets columns for all tuples. Rules
-become rows (`hasten.solvers.rules`).
+A column for each label says whether it is chosen; those of one variable sum to one. Tables of one variable are part of
+labels' costs. A larger table becomes *Hall rows* or *clauses* where it only forbids and these are as strong, and else
+*tuple columns*: one for each allowed tuple; for each slot and label, those that have it sum to the label's column.
 """
 
 from __future__ import annotations
@@ -176,6 +161,8 @@ def formulate(graph: Graph, cuts: Iterable[Sequence[int]] = ()) -> Formulation:
 def hall_rows(allowed: BoolArray, limit: int) -> list[HallRow] | None:
     """Returns S and N(S) for each connected set of the first axis' labels; None if above `limit` in all.
 
+    N(S) are the labels that some member of S allows. Two variables have the marginals x and y of some mixture of
+    allowed pairs iff x(S) <= y(N(S)) for every S: Hall's condition. Sets that fall apart are sums of others.
     Labels that allow nothing, or that nothing allows, are not mentioned.
     """
     neighbours = [sum(1 << int(j) for j in np.flatnonzero(row)) for row in allowed]

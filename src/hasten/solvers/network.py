@@ -1,10 +1,7 @@
-"""A cost function network, solved by toulbar2: here, or in a process of its own that can be stopped at any time.
+"""A cost function network, solved by toulbar2: here, or in a process of its own, for which this file is the script.
 
-toulbar2 holds the interpreter's lock while it works, and its time limits count processor time. So a call that
-must be stopped by the wall clock runs in another process, for which this file is the script (`answer`). SIGVTALRM, by
-which toulbar2 tells itself that time is up, stops it from outside as well.
-
-It has nothing but pytoulbar2 and the standard library: it imports nothing of hasten.
+toulbar2 holds the interpreter's lock while it works, and its limits count processor time; SIGVTALRM, by which it tells
+itself that time is up, stops it from outside. It has nothing but pytoulbar2 and the standard library.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
 """The objective that a solver minimises: a problem's costs, made easy on floating point and on integers.
 
-Each variable's and each table's smallest cost is taken out into `offset`, so that all costs are >= 0 and the
-largest of those left in the model is `range` or less. Costs beyond that range (as when someone forbids with
-1e9 instead of inf) are left out at first, as if forbidden: an optimum without them that costs no more than
-the range is the optimum, because any labelling with one of them costs more. Only if that fails is the range
-widened, a thousandfold at a time; by then the optimum is so large that relative precision does not suffer.
-Tiny costs are measured in a tiny unit: solvers have absolute tolerances, below which all costs look alike.
+Smallest costs are taken out, so that all are >= 0. Costs beyond a `range` (as when someone forbids with 1e9) are left
+out at first: an optimum without them that costs no more than the range is the optimum. If that fails, the range is
+widened a thousandfold. Tiny costs are measured in a tiny unit: solvers have absolute tolerances.
 """
 
 from __future__ import annotations

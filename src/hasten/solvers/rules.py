@@ -1,10 +1,8 @@
-"""The rows of rules, as solvers get them: with the same labellings between the limits as `kernels.rows.row_holds`.
+"""The rows of rules, as solvers with tolerances get them: small numbers, and no sum near a limit.
 
-A solver works within tolerances, so the numbers that it gets should be small, and no sum near a limit. Where weights
-have a common measure a row gets whole weights and limits (`whole_row`). Where some weight is large it is cut down to
-the size of the limit (`at_least`): with `8682283 x + 6664539 y >= 3`, x or y is enough, and `x + y >= 1` says so.
-Weights that are still large are scaled, and whole limits are moved halfway to the next sum that is not allowed
-(`scaled_row`).
+Where weights have a common measure, a row gets whole weights and limits (`whole_row`). Large weights are cut down to
+the size of the limit (`at_least`): `8682283 x + 6664539 y >= 3` says `x + y >= 1`. Weights that are still large are
+scaled, and whole limits moved halfway to the next sum that is not allowed (`scaled_row`).
 """
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
 """toulbar2: a cost function network, made anew for each problem, since its models are used up by solving.
 
-Costs are rounded to whole numbers (`Objective.rounded`): as fine as 2**-40 where their sum allows it. It works in a
-process of its own, which can be stopped at any time (`hasten.solvers.network`). With `interruptible=False` it works
-here, where its limits are whole seconds of processor time, a shorter one counting as one second; its state is global,
-so that only one problem is then solved at a time.
-
-A rule becomes a chain of small tables over running sums, not one of toulbar2's own linear constraints:
-version 1.4.0 gets about one in 300 of them wrong on small random problems (its bound exceeds the optimum).
+Costs are rounded to whole numbers. It works in a process of its own, which can be stopped; with `interruptible=False`
+here, one problem at a time, limited by whole seconds of processor time. A rule becomes a chain of small tables over
+running sums: version 1.4.0 gets one in 300 of its own linear constraints wrong (its bound exceeds the optimum).
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -73,7 +74,8 @@ class Audit:
     """The last audits, and whether they leave the answers trusted; `level` None trusts them for ever.
 
     `distrust` is the agreement that ended the trust, until trust returns; `suspect` has the answers before that, by
-    number, that may be wrong. `alert` is how many of the next answers are all audited: `alarmed` after a disagreement.
+    number, that may be wrong, and `changed` the first that most likely is. `alert` is how many of the next answers are
+    all audited: `alarmed` after a disagreement.
     """
 
     def __init__(self, level: float | None = 0.95, alarmed: int = ALERT) -> None:
@@ -81,10 +83,38 @@ class Audit:
         self.trusted = True
         self.distrust: Agreement | None = None
         self.suspect: range | None = None
+        self.changed = 0
         self.alert = 0
         self.recent: BoolArray = np.zeros(0, dtype=bool)
         self.numbers: IntArray = np.zeros(0, dtype=np.int64)  # of the answers that were audited
         self.bets = self.new_bets()
+
+    def plain(self) -> dict[str, Any]:
+        """Returns it as what JSON can hold."""
+        agreement, suspect = self.distrust, self.suspect
+        return {
+            "level": self.level,
+            "alarmed": self.alarmed,
+            "trusted": self.trusted,
+            "distrust": None if agreement is None else [round(agreement.estimate * agreement.n), agreement.n],
+            "suspect": None if suspect is None else [suspect.start, suspect.stop],
+            "changed": self.changed,
+            "alert": self.alert,
+            "recent": self.recent.tolist(),
+            "numbers": self.numbers.tolist(),
+            "bets": [[bet.stake, bet.run, bet.n] for bet in self.bets],
+        }
+
+    @classmethod
+    def of_plain(cls, told: dict[str, Any]) -> Audit:
+        """Returns the audit that `plain` returned."""
+        audit = cls(told["level"], told["alarmed"])
+        audit.trusted, audit.changed, audit.alert = told["trusted"], told["changed"], told["alert"]
+        audit.distrust = None if told["distrust"] is None else Agreement.of(*told["distrust"])
+        audit.suspect = None if told["suspect"] is None else range(*told["suspect"])
+        audit.recent, audit.numbers = np.array(told["recent"], dtype=bool), np.array(told["numbers"], dtype=np.int64)
+        audit.bets = [Bet(bet.share, *row) for bet, row in zip(audit.new_bets(), told["bets"], strict=True)]
+        return audit
 
     def allow(self, level: float | None) -> None:
         """Sets the level; bets against another one say nothing about it."""
@@ -140,6 +170,7 @@ class Audit:
     def _turn(self) -> None:
         n = min(max(self.bets, key=lambda bet: bet.stake).n, len(self.recent))
         if self.trusted:
+            self.changed = int(self.numbers[len(self.recent) - n])
             self.end_trust(self._agreement(n), self._stretch())
         else:
             self.trusted, self.distrust, self.suspect, self.alert = True, None, None, 0

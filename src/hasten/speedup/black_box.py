@@ -35,6 +35,7 @@ REMEDIES = (
     "Does it know a constraint that the schema does not? State it in the schema. Is it not meant to be exact? Use "
     'Trust(prove=False), which asks it every time, or Trust(on_disagreement="follow").'
 )
+Clock = Callable[[], float]
 
 
 def prove_or_solve(
@@ -73,18 +74,21 @@ def prove_or_solve(
         part = batch if n == len(batch) else batch.select(range(start, start + n))
         some = found if found is None or n == len(batch) else found.select(range(start, start + n))
         tell(0, n)
-        began = now()
-        answers = _certify(part, some, limits, deadline, n_jobs) if proves else nothing_known(part)
-        within = _left(limits, now() - began), deadline
-        if schedule is not None and not proves:
-            within = min(within[0], schedule.patience), deadline
-        optimal, errors = answers.optimal, on_error if proves else OnError.KEEP
+        began, seconds = now(), math.inf if limits.time_limit is None else limits.time_limit
+        if proves:
+            answers = _certify(part, some, limits, deadline, n_jobs)
+            seconds -= min(now() - began, seconds / 2) if seconds < math.inf else 0.0  # what the proofs leave
+        else:
+            answers = nothing_known(part)
+            seconds = min(seconds, schedule.patience) if schedule is not None else seconds
+        optimal = answers.optimal
         n_open, more = 0 if all_of(optimal) else n - int(optimal.sum()), 0
         if schedule is not None and proves:
             schedule.proved(n)
         if n_open:
             harder, show = limits.max_nodes is None and proves, tell if progress else None
-            answers, more = solve_open(answers, solver, show, errors, within, harder, clock)
+            errors = on_error if proves else OnError.KEEP
+            answers, more = solve_open(answers, solver, show, errors, (seconds, deadline), harder, clock)
         calls += more
         if schedule is not None and not schedule.end(answers, proves, n_open, solver if more else None):
             continue
@@ -101,7 +105,7 @@ def prove_or_solve_one(
     effort: Effort,
     *,
     proves: bool | None = None,
-    clock: Callable[[], float] = time.perf_counter,
+    clock: Clock = time.perf_counter,
 ) -> Solution:
     """Returns the answer to one problem by the shortest path: proved if that pays, else the solver's.
 
@@ -129,7 +133,7 @@ def prove_or_solve_one(
 
 def _certify(batch: Batch, found: Solutions | None, limits: Limits, deadline: float, n_jobs: int) -> Solutions:
     """Proves problems, each in half of its time, all of them before the deadline."""
-    prove = _unlimited(limits.max_nodes)
+    prove = unlimited(limits.max_nodes)
     if limits.timed:
         half = None if limits.time_limit is None else limits.time_limit / 2
         left = None if limits.call_limit is None else max(0.0, deadline - now())
@@ -139,13 +143,8 @@ def _certify(batch: Batch, found: Solutions | None, limits: Limits, deadline: fl
     return prove(batch, found, n_jobs=n_jobs)
 
 
-def _left(limits: Limits, spent: float) -> float:
-    """Returns the seconds that each problem has left, after proofs that took `spent` seconds together."""
-    return math.inf if limits.time_limit is None else limits.time_limit - min(spent, limits.time_limit / 2)
-
-
 @lru_cache(maxsize=64)
-def _unlimited(max_nodes: int | None) -> Certifier:
+def unlimited(max_nodes: int | None) -> Certifier:
     """Returns a certifier without limits of time, made once: that takes as long as a proof."""
     return Certifier(max_nodes=max_nodes)
 
@@ -157,16 +156,10 @@ def solve_open(
     on_error: OnError = OnError.KEEP,
     limits: tuple[float, float] = (math.inf, math.inf),
     harder: bool = False,
-    clock: Callable[[], float] = time.perf_counter,
+    clock: Clock = time.perf_counter,
 ) -> tuple[Solutions, int]:
-    """Asks the solver about the answers that are not optimal; returns all answers, and how many it was asked about.
-
-    `limits` are the seconds that it has for each, and the time (of `now`) when it must be done with all.
-    `harder` is whether to branch further before that where it pays, by a `clock`.
-    """
+    """Asks the solver about the answers that are not optimal (`solve_one`); returns all, and how many it was asked."""
     left = np.flatnonzero(~answers.optimal)
-    if not left.size:
-        return answers, 0
     solved, calls = [], 0
     for n, p in enumerate(left.tolist()):
         if progress is not None:
@@ -174,6 +167,8 @@ def solve_open(
         answer, called = solve_one(answers[p], solver, on_error, limits, harder, clock)
         solved.append(answer)
         calls += called
+    if not solved:
+        return answers, 0
     return answers.replace(left, Solutions.of(answers.batch.select(left), solved)), calls
 
 
@@ -183,12 +178,14 @@ def solve_one(
     on_error: OnError = OnError.KEEP,
     limits: tuple[float, float] = (math.inf, math.inf),
     harder: bool = False,
-    clock: Callable[[], float] = time.perf_counter,
+    clock: Clock = time.perf_counter,
     tell: Callable[[Solution], None] | None = None,
 ) -> tuple[Solution, bool]:
     """Asks the solver about one answer that is not optimal; returns the better one, and whether it was asked.
 
-    Where limited time is shared, `tell` is called with each better answer of ours.
+    `limits` are the seconds that it has, and the time (of `now`) when it must be done. `harder` is whether to branch
+    further before that where it pays, by a `clock`; where limited time is shared, `tell` is called with each better
+    answer of ours.
     """
     until = min(now() + limits[0], limits[1])
     if until <= now():
@@ -199,13 +196,12 @@ def solve_one(
     effort = EFFORTS.of(found.problem.structure.compiled, asked.name)
     n_nodes = effort.n_further(len(found.problem.graph.row_low) > 0) if harder else 0
     if n_nodes:
-        found = branch_further(found, n_nodes, effort, clock)
-    called, answer = not found.status.optimal, found
-    if called:
-        answer = _ask(found, asked, on_error, until - now())
-        if answer.status is Status.FAILED:
-            return answer, True
-    if harder:
+        report = Certifier(max_nodes=n_nodes).report(found.problem, Solutions.of(found.problem.batch, [found]))
+        effort.branched(clock() - started, int(report.n_nodes[0]))
+        found = report.solutions.only(found.problem)
+    called = not found.status.optimal
+    answer = _ask(found, asked, on_error, until - now()) if called else found
+    if harder and answer.status is not Status.FAILED:
         effort.branching.took(AIDED if n_nodes else ALONE, clock() - started)
     return answer, called
 
@@ -236,8 +232,10 @@ def take_turns(
     answers.tell = tell
     called, failure = False, None
     for ours, theirs in TURNS:
-        seconds = ours * whole if called or hopeless else min(ours * whole, AT_FIRST)
-        found = _merged(found, answers.within(seconds))
+        improved = answers.within(ours * whole if called or hopeless else min(ours * whole, AT_FIRST))
+        best = improved if improved.cost < found.cost else found
+        bound = min(max(found.bound, improved.bound), best.cost)
+        found = improved if improved.status.optimal else replace(best, bound=bound)
         left = until - now()
         if found.status.optimal or left <= 0.0:
             break
@@ -253,25 +251,6 @@ def take_turns(
     if failure is not None and not found.status.optimal:
         return replace(failure, values=found.values, cost=found.cost, bound=found.bound, valid=found.valid), True
     return found if found.status.optimal else out_of_time(found), called
-
-
-def _merged(one: Solution, other: Solution) -> Solution:
-    """Returns the better of two answers, with the better bound."""
-    if other.status.optimal:
-        return other
-    best = other if other.cost < one.cost else one
-    return replace(best, bound=min(max(one.bound, other.bound), best.cost))
-
-
-def branch_further(
-    found: Solution, n_nodes: int, effort: Effort, clock: Callable[[], float] = time.perf_counter
-) -> Solution:
-    """Returns the answer that so many nodes give, and takes note of what they took."""
-    certify = Certifier(max_nodes=n_nodes)
-    started = clock()
-    report = certify.report(found.problem, Solutions.of(found.problem.batch, [found]))
-    effort.branched(clock() - started, int(report.n_nodes[0]))
-    return report.solutions.only(found.problem)
 
 
 def nothing_known(batch: Batch) -> Solutions:
@@ -302,8 +281,7 @@ def better(found: Solution, solver: Solver, seconds: float = math.inf) -> Soluti
             f"{solver.name} says that nothing is better than {solved.cost:g}, but there is a valid labelling that "
             f"costs {found.cost:g}. {REMEDIES}"
         )
-    keep = not solved.status.optimal and found.cost < math.inf and found.cost <= solved.cost
     chosen = solved
-    if keep:
+    if not solved.status.optimal and found.cost < math.inf and found.cost <= solved.cost:
         chosen = out_of_time(found) if solved.status in (Status.TIME_LIMIT, Status.NO_TIME) else found
     return replace(chosen, bound=min(max(found.bound, solved.bound), chosen.cost))

@@ -1,13 +1,12 @@
 """Choosing how many costs to skip (paper §4.1): the fewest computed costs that change few answers.
 
 Two settings skip costs: `theta`, the gap above which the heuristic decides without them, and `max_doubt`, below which
-the guess of a gate is taken. Skipping more costs changes more answers. A `Calibrator` returns the setting that skips
-the most of which it is confident that it changes no more than a given share, `risk`, of the answers. The share need not
-grow with the setting, so a plain optimum over many candidates would be too lucky. Instead they are tested from the
-safest on, each by the exact binomial upper limit of its share, until one fails: the first candidate that is truly too
-risky passes with a chance of at most 1 - confidence, and so none that is too risky is returned but with that chance.
-For this the candidates must not depend on the answers that test them: those of `max_doubt` are fixed beforehand, those
-of `theta` come from the gaps of other problems, a fifth of those given. Several widths share the doubt equally.
+the guess of a gate is taken. A `Calibrator` returns the setting that skips the most of which it is confident that it
+changes no more than a given share, `risk`, of the answers. The share need not grow with the setting, so a plain optimum
+over many candidates would be too lucky. Instead they are tested from the safest on, each by the exact binomial upper
+limit of its share, until one fails: the first candidate that is truly too risky passes with a chance of at most
+1 - confidence. For this the candidates must not depend on the answers that test them: those of `max_doubt` are fixed
+beforehand, those of `theta` come from the gaps of other problems, a fifth of those given. Several widths share it.
 
 `theta = inf` computes every cost. The next candidate, `FORCED`, skips a cost only where the constraints leave no
 more candidates than the beam can hold.
@@ -27,7 +26,7 @@ from hasten.kernels.search import drivers, nodes
 from hasten.kernels.tolerance import TOLERANCE
 from hasten.model.batch import Batch, as_batch
 from hasten.model.problem import Problem
-from hasten.model.solution import Solutions, Status
+from hasten.model.solution import Solutions, Status, same_labels
 from hasten.search.beam import NO_WEIGHTS, BeamSearch
 from hasten.search.searcher import Searcher
 from hasten.search.theta import FORCED, theta_in_words
@@ -138,7 +137,12 @@ class Calibrator:
         the fewest costs is chosen, then the smallest. The problems should be new to the search, and need no labels.
         `run_as` gives the search to run in place of one with some theta and width, if that is another.
         """
-        every = _widths(search, widths)
+        given = [search.width] if widths is None else listed(widths, "Widths")
+        for width in given:
+            check_width(width)
+        if not given:
+            raise ProblemError("Give at least one width to choose from.")
+        every = sorted(set(given))
         batch = as_batch(problems).resolved()
         if len(batch) < 2:
             raise ProblemError(f"Calibration needs problems to test on, by the hundred; got {len(batch)}.")
@@ -146,7 +150,8 @@ class Calibrator:
         cut = max(1, len(batch) // 5)
         shown, tested = batch.select(np.sort(order[:cut])), batch.select(np.sort(order[cut:]))
         widest = replace(search, width=every[-1], theta=math.inf)
-        reference = black_box(tested) if black_box is not None else run_as(widest)(tested, n_jobs=self.n_jobs)
+        complete = run_as(widest)
+        reference = black_box(tested) if black_box is not None else complete(tested, n_jobs=self.n_jobs)
         changes = disagreeing if black_box is not None else relabelled
         confidence = 0.95 if self.confidence is None else self.confidence
         sure, n_costs = 1 - (1 - confidence) / len(every), max(1, int(tested.variable_at[-1]))
@@ -160,12 +165,18 @@ class Calibrator:
                 if not table[-1].passed:
                     break
         best = choose(table)
-        met = best is not None
+        met, note = best is not None, ""
         if best is None:  # the widest search, which computes everything, is the safest there is
             best = next(row for row in table if row.width == widest.width and row.theta == math.inf)
+        needs = ["look_ahead"] * search.look_ahead + ["reduce"] * (not isinstance(complete, BeamSearch))
+        if best.theta == math.inf and needs:
+            off = ", ".join(f"{name}=False" for name in needs)
+            note = (
+                f"Each finite theta was tried without {' and '.join(needs)}: a search that skips costs cannot have "
+                f"what needs all of them. If that is why none passed, set {off} and calibrate again."
+            )
         against = "search that computes every cost" if black_box is None else "black box"
-        note = _note(search, run_as(widest)) if best.theta == math.inf else ""
-        return self._chosen(best, met, confidence, against, table, note)
+        return self._chosen(best, table, met=met, confidence=confidence, against=against, note=note)
 
     def max_doubt(self, search: GatedSearch, problems: Batch | Iterable[Problem], answers: Solutions) -> Calibration:
         """Returns the largest `max_doubt` that changes at most a share `risk` of the black box's `answers`.
@@ -191,27 +202,16 @@ class Calibrator:
                 break
         passed = [row for row in table if row.passed]
         best = passed[-1] if passed else table[0]
-        return self._chosen(best, bool(passed), confidence, "black box", table)
+        return self._chosen(best, table, met=bool(passed), confidence=confidence, against="black box")
 
-    def _chosen(
-        self, best: Candidate, met: bool, confidence: float, against: str, table: list[Candidate], note: str = ""
-    ) -> Calibration:
-        rests: dict[str, Any] = {
-            "met": met,
-            "risk": self.risk,
-            "confidence": confidence,
-            "against": against,
-            "note": note,
-        }
-        return Calibration(**asdict(best), **rests, table=tuple(table))
+    def _chosen(self, best: Candidate, table: list[Candidate], **rests: Any) -> Calibration:
+        return Calibration(**asdict(best), **rests, risk=self.risk, table=tuple(table))
 
     def _tested(self, changed: BoolArray, share: float, confidence: float, **setting: Any) -> Candidate:
         """Returns a setting with its test; without a confidence there is nothing that it could change."""
-        n_changed = int(changed.sum())
-        limit = upper_limit(n_changed, len(changed), confidence) if confidence else 0.0
-        return Candidate(
-            **setting, n_changed=n_changed, n=len(changed), limit=limit, share=share, passed=limit <= self.risk
-        )
+        n_changed, n = int(changed.sum()), len(changed)
+        limit = upper_limit(n_changed, n, confidence) if confidence else 0.0
+        return Candidate(**setting, n_changed=n_changed, n=n, limit=limit, share=share, passed=limit <= self.risk)
 
 
 def choose(table: Iterable[Candidate]) -> Candidate | None:
@@ -248,9 +248,7 @@ def gaps(search: BeamSearch, batch: Batch) -> FloatArray:
 
 def relabelled(found: Solutions, reference: Solutions) -> BoolArray:
     """Tells which answers have other labels."""
-    owner = np.repeat(np.arange(len(found)), found.batch.n_variables)
-    changed: BoolArray = np.bincount(owner[found.values != reference.values], minlength=len(found)) > 0
-    return changed
+    return ~same_labels(found.batch, found.values, reference.values)
 
 
 def disagreeing(found: Solutions, reference: Solutions) -> BoolArray:
@@ -266,25 +264,3 @@ def disagreeing(found: Solutions, reference: Solutions) -> BoolArray:
         more = found.cost - reference.cost
     changed: BoolArray = np.where(solvable, ~found.valid | (more > slack) | ((more < -slack) & ~cut_short), found.valid)
     return changed
-
-
-def _widths(search: BeamSearch, widths: Iterable[int] | None) -> list[int]:
-    """Returns the widths to choose from, the smallest first."""
-    every = [search.width] if widths is None else list(listed(widths, "Widths"))
-    for width in every:
-        check_width(width)
-    if not every:
-        raise ProblemError("Give at least one width to choose from.")
-    return sorted(set(every))
-
-
-def _note(search: BeamSearch, complete: Searcher) -> str:
-    """Says which parts of a search need every cost, so that one with a finite theta has to do without."""
-    needs = ["look_ahead"] * search.look_ahead + ["reduce"] * (not isinstance(complete, BeamSearch))
-    if not needs:
-        return ""
-    off = ", ".join(f"{name}=False" for name in needs)
-    return (
-        f"Each finite theta was tried without {' and '.join(needs)}: a search that skips costs cannot have what "
-        f"needs all of them. If that is why none passed, set {off} and calibrate again."
-    )

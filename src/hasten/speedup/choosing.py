@@ -16,6 +16,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from itertools import count
 from typing import NamedTuple
 
 import numpy as np
@@ -82,20 +83,18 @@ class Choice:
         others = {method: found for method, found in self.agreement.items() if method is not self.method}
         tried = [f"{method} {found.estimate:.3f}" for method, found in others.items()]
         mine = self.agreement[self.method]
-        return (
-            f"Answers by {self.method}{self._details}: the same as the black box's on {mine.estimate:.3f} of {mine.n} "
-            f"answers held out (between {mine.low:.3f} and {mine.high:.3f}). The others: {', '.join(tried) or 'none'}."
-        )
-
-    @property
-    def _details(self) -> str:
         parts = []
         if self.confidence is not None:
             sure = f"with a confidence of {self.confidence:g}" if self.confidence else "since no answer shows them"
             parts.append(f"{self.tables.n_forbidden} tuples forbidden {sure}")
         if self.size is not None:
             parts.append(f"step {self.size.step:.3g}, margin {self.size.margin:.3g}")
-        return f" ({'; '.join(parts)})" if parts else ""
+        details = f" ({'; '.join(parts)})" if parts else ""
+        return (
+            f"Answers by {self.method}{details}: the same as the black box's on {mine.estimate:.3f} of {mine.n} "
+            f"answers held out (between {mine.low:.3f} and {mine.high:.3f}). The others: {', '.join(tried) or 'none'}. "
+            "Scores of a model that was trained on these answers make this too high (docs/lifetime.md)."
+        )
 
 
 class Inference(NamedTuple):
@@ -192,7 +191,10 @@ class _Trial:
         self.nothing = np.zeros(schema.n_weights, dtype=bool)
         self.gap = typical_gap(self.batch)
         self.n_agreed: dict[Method, int] = {}
-        self.folds = [self._fold(held) for held in self._held()]
+        n, order = len(self.usable), rng.permutation(self.usable)
+        n_folds = 1 if n > MOST_HELD else 5 if n <= 200 else 3
+        parts = [order[: min(MOST_HELD, n // 5)]] if n > MOST_HELD else [order[k::n_folds] for k in range(n_folds)]
+        self.folds = [self._fold(np.sort(held)) for held in parts]
         self.n_held = sum(len(fold.held) for fold in self.folds)
 
     def run(self) -> tuple[Choice, Learner | None]:
@@ -223,14 +225,6 @@ class _Trial:
         sure = confidence if method in (Method.MINED, Method.BOTH) else None
         return Choice(method, tables, agreement, len(self.usable), sure, size, others), learner
 
-    def _held(self) -> list[IntArray]:
-        """Returns the answers to hold out, fold by fold."""
-        n, order = len(self.usable), self.rng.permutation(self.usable)
-        if n > MOST_HELD:
-            return [np.sort(order[: min(MOST_HELD, n // 5)])]
-        n_folds = 5 if n <= 200 else 3
-        return [np.sort(order[k::n_folds]) for k in range(n_folds)]
-
     def _fold(self, held: IntArray) -> _Fold:
         kept = np.setdiff1d(self.usable, held)
         evidence = Evidence.of(self.batch, self.labels, kept)
@@ -244,38 +238,32 @@ class _Trial:
         return int(same_labels(fold.batch, found.values, fold.labels).sum())
 
     def _try_searches(self) -> None:
+        nothing = LearnedTables.none(self.schema)
         for method in (Method.NONE, Method.GUIDED, Method.SEARCH, Method.GREEDY):
             if method is Method.GUIDED and not self.schema.n_weights:
                 continue
             self.tell("Choosing", None, method.value)
-            self.n_agreed[method] = sum(self._n_agreed(fold, self._by_search(method, fold)) for fold in self.folds)
-
-    def _by_search(self, method: Method, fold: _Fold) -> Solutions:
-        if method is Method.NONE:
-            return self.inference.by_tables(LearnedTables.none(self.schema), fold.batch)
-        weights = None
-        if method is Method.GUIDED:
-            learner = self.inference.learner()
-            weights = learner.fit(self.batch.select(fold.kept), self._labels_of(fold.kept)).weights
-        return self.inference.by_search(method, weights, fold.batch)
+            self.n_agreed[method], weights = 0, None
+            for fold in self.folds:
+                if method is Method.GUIDED:
+                    learner = self.inference.learner()
+                    weights = learner.fit(self.batch.select(fold.kept), self._labels_of(fold.kept)).weights
+                if method is Method.NONE:
+                    found = self.inference.by_tables(nothing, fold.batch)
+                else:
+                    found = self.inference.by_search(method, weights, fold.batch)
+                self.n_agreed[method] += self._n_agreed(fold, found)
 
     def _try_mining(self) -> tuple[float, list[LearnedTables]]:
-        """Tries each confidence; returns the best, and what it learned in each fold."""
         best, tables_of_best, tried = CONFIDENCES[0], list[LearnedTables](), -1
         for confidence in CONFIDENCES:
             self.tell("Choosing", None, f"{Method.MINED} with a confidence of {confidence:g}")
-            tables = [
-                LearnedTables(self.schema, fold.evidence.forbidden(confidence), np.zeros(self.schema.n_weights))
-                for fold in self.folds
-            ]
-            if tables_of_best and all(
-                (each.forbidden == other.forbidden).all() for each, other in zip(tables, tables_of_best, strict=True)
-            ):
+            forbidden = [fold.evidence.forbidden(confidence) for fold in self.folds]
+            if tables_of_best and all(map(np.array_equal, forbidden, (each.forbidden for each in tables_of_best))):
                 continue
-            n_agreed = sum(
-                self._n_agreed(fold, self.inference.by_tables(each, fold.batch))
-                for fold, each in zip(self.folds, tables, strict=True)
-            )
+            tables = [LearnedTables(self.schema, each, np.zeros(self.schema.n_weights)) for each in forbidden]
+            found = [self.inference.by_tables(each, fold.batch) for fold, each in zip(self.folds, tables, strict=True)]
+            n_agreed = sum(map(self._n_agreed, self.folds, found))
             if tried < 0 or n_agreed > tried + 1 + CLEARLY * self.n_held:
                 best, tables_of_best, tried = confidence, tables, n_agreed
         if any(each.n_forbidden for each in tables_of_best):
@@ -286,11 +274,8 @@ class _Trial:
         self, method: Method, changing: list[Changing], sizes: list[StepSize]
     ) -> tuple[tuple[StepSize, list[LearnedTables]], list[StepSize]]:
         """Tries step sizes for a few passes, two for more; returns the best with each fold's tables, and these two."""
-        some = [
-            self._affordable(each, fold.kept, TRIAL / len(self.folds))
-            for fold, each in zip(self.folds, changing, strict=True)
-        ]
-        trials = []
+        limit, trials = TRIAL / len(self.folds), []
+        some = [self._affordable(each, fold.kept, limit) for fold, each in zip(self.folds, changing, strict=True)]
         for size in sizes:
             self.tell("Choosing", None, f"{method}, step {size.step:.3g}, margin {size.margin:.3g}")
             learners = [Perceptron(each, self.batch, self.labels, size, self.inference.n_jobs) for each in changing]
@@ -319,12 +304,10 @@ class _Trial:
         changing = Changing(self.batch, forbidden)
         problems = self._affordable(changing, self.usable, FINAL / (FIRST_PASSES + MORE_PASSES))
         passes = int(min(max(FINAL / seconds(changing.batch, problems), 1), MOST_PASSES))
-        done = 0
+        done = count(1)
 
         def tell() -> None:
-            nonlocal done
-            done += 1
-            self.tell("Learning", done / passes)
+            self.tell("Learning", next(done) / passes)
 
         self.tell("Learning", 0.0)
         perceptron = Perceptron(changing, self.batch, self.labels, size, self.inference.n_jobs)

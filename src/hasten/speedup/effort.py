@@ -1,13 +1,10 @@
 """How much to try before the solver is asked: nothing, a proof, or a proof and branching further.
 
-A proof is worth trying on some structures and futile on others. Problems that we prove are often those that the solver
-finds easy, so the solver's time on the others does not tell what a proof saves. Therefore complete ways to answer race
-each other (`hasten.solvers.portfolio`): on all problems of a structure the solver alone against a proof before it, and
-on those that the proof leaves open the solver alone against branching further before it. As long as proofs succeed, and
-are quick, nothing is compared.
-
-A batch of one structure may be one on which proofs never succeed. So it is answered a few problems at a time until it
-is known what pays. Where proofs have not failed yet, or are clearly faster, all problems are proved together.
+Problems that we prove are often those that the solver finds easy, so its time on the others does not tell what a proof
+saves. Therefore complete ways to answer race each other (`hasten.solvers.portfolio`): on all problems of a structure
+the solver alone against a proof before it, and on those that the proof leaves open the solver alone against branching
+further before it. As long as proofs succeed, and are quick, nothing is compared. A batch is answered a few problems at
+a time until it is known what pays.
 """
 
 from __future__ import annotations
@@ -16,7 +13,6 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from threading import Lock
 from weakref import WeakKeyDictionary
 
 from hasten.model.compiled import Compiled
@@ -26,7 +22,7 @@ from hasten.proof.branch import MAX_NODES, ROW_NODES
 from hasten.solvers import Solver
 from hasten.solvers.portfolio import Race
 from hasten.support.clock import seconds_loading
-from hasten.support.threads import renew_after_fork
+from hasten.support.threads import Lock
 
 ALONE, AIDED = "the solver alone", "a proof, or branching further, before the solver"
 TRIES = 2  # of each way: one alone may have loaded something
@@ -116,11 +112,6 @@ class Efforts:
 
     def __init__(self) -> None:
         self._held: WeakKeyDictionary[Compiled, dict[str, Effort]] = WeakKeyDictionary()
-        self._renew_locks()
-        renew_after_fork(self)
-
-    def _renew_locks(self) -> None:
-        """Makes a new lock, in a forked child."""
         self._lock = Lock()
 
     def of(self, compiled: Compiled, solver: str) -> Effort:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
-from operator import add, attrgetter
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from hasten.errors import HastenError
-from hasten.model.solution import Solutions, Source, Status
 from hasten.speedup.audit import Agreement
 from hasten.support.words import count
 
@@ -40,37 +39,21 @@ class Counters:
     asked: Mapping[str, int] = field(default_factory=dict)  # calls of each solver by `solver="auto"`
 
     @classmethod
-    def of(cls, answers: Solutions, solver_calls: int = 0) -> Counters:
-        """Counts some answers."""
-        costs, variables = int(answers.n_costs.sum()), int(answers.batch.variable_at[-1])
-        total = cls(solver_calls=solver_calls, costs=costs, variables=variables)
-        for (status, source), n in answers.counts().items():
-            total += cls.of_some(status, source, n, 0)
-        return total
-
-    @classmethod
-    def of_some(cls, status: Status, source: Source, n: int, n_variables: int) -> Counters:
-        """Counts `n` answers that came about alike, all costs computed."""
-        infeasible = status is Status.INFEASIBLE
-        proved = status is Status.PROVED or (infeasible and source is not Source.SOLVER)
-        told = {"problems": n, _BY[source]: n, "proved": n * proved, "infeasible": n * infeasible}
-        return cls.from_dict(told | {"costs": n_variables, "variables": n_variables})
+    def from_dict(cls, counts: Mapping[str, int]) -> Counters:
+        """Returns the counters of some counts by name; other names are passed over."""
+        known: dict[str, Any] = {name: counts[name] for name in NAMES if name in counts}
+        known["asked"] = {name.removeprefix(ASKED): n for name, n in counts.items() if name.startswith(ASKED)}
+        return cls(**known)
 
     def __add__(self, other: Counters) -> Counters:
-        asked = {name: self.asked.get(name, 0) + other.asked.get(name, 0) for name in {**self.asked, **other.asked}}
-        return replace(Counters(*map(add, _read(self), _read(other))), asked=asked)
+        counts = Counter(self.as_dict())
+        counts.update(other.as_dict())
+        return Counters.from_dict(counts)
 
     def as_dict(self) -> dict[str, int]:
         """Returns the counts by name."""
-        asked = {f"{ASKED}{name}": n for name, n in self.asked.items()}
-        return dict(zip(_NAMES, _read(self), strict=True)) | asked
-
-    @classmethod
-    def from_dict(cls, counts: Mapping[str, int]) -> Counters:
-        """Returns the counters of some counts by name; other names are passed over."""
-        known: dict[str, Any] = {name: counts[name] for name in _NAMES if name in counts}
-        known["asked"] = {name.removeprefix(ASKED): n for name, n in counts.items() if name.startswith(ASKED)}
-        return cls(**known)
+        counts = {name: getattr(self, name) for name in NAMES}
+        return counts | {f"{ASKED}{name}": n for name, n in self.asked.items()}
 
     def __str__(self) -> str:
         share = self.costs / self.variables if self.variables else 1.0
@@ -84,15 +67,7 @@ class Counters:
         )
 
 
-_NAMES = tuple(each.name for each in fields(Counters) if each.name != "asked")
-_read = attrgetter(*_NAMES)
-_BY = {
-    Source.SEARCH: "by_search",
-    Source.BOUND: "by_bound",
-    Source.BRANCH: "by_branch",
-    Source.SOLVER: "by_solver",
-    Source.LEARNED: "by_learned",
-}
+NAMES = tuple(each.name for each in fields(Counters) if each.name != "asked")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +96,8 @@ class History:
 
     def record(self, counters: Counters, agreement: Agreement, note: str = "") -> None:
         """Adds a moment."""
-        learned, calls = counters.by_learned, counters.solver_calls
-        self.moments.append(
-            Moment(counters.problems, calls, agreement, counters.proved, learned, counters.labelled, note)
-        )
+        problems, calls, proved = counters.problems, counters.solver_calls, counters.proved
+        self.moments.append(Moment(problems, calls, agreement, proved, counters.by_learned, counters.labelled, note))
         noted = [x for x, each in enumerate(self.moments) if each.note] if note else []
         if len(noted) > MOST_NOTES:
             del self.moments[noted[0]]

@@ -1,25 +1,28 @@
 """Factors on demand: answer without a family's members, add those that the answer breaks, and answer again.
 
-Without some of its factors a problem is a relaxation: it costs no more. So once its optimum breaks no member of a
-family, it is the optimum under all of them, proved or solved as the relaxation was, although most members were never
-stated. Members that were needed once are kept, for all problems of the shape: those that come later start with them.
+"Before is transitive" is a factor over every triple of events: a thousand for 20 events, and 10^5 for 90. Few of them
+matter for one input. A `Family` knows its members without listing them: it says which a labelling breaks. Without some
+of its factors a problem is a relaxation: it costs no more. So once its optimum breaks no member of a family, it is the
+optimum under all of them, proved or solved as the relaxation was. Members that were needed once are kept, for all
+problems of the shape: those that come later start with them.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
+from array import array
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import overload
 
 import numpy as np
 
-from hasten.errors import ProblemError
+from hasten.errors import ProblemError, SchemaError
 from hasten.model.batch import Batch, as_batch
-from hasten.model.families import Family, extended
+from hasten.model.kinds import FactorKind
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Solutions, Source, Status
-from hasten.model.structure import Structure
+from hasten.model.structure import Scopes, Structure
 from hasten.proof.certifier import Certifier
 from hasten.proof.outcome import are_proved
 from hasten.speedup.predictor import Speedup
@@ -28,6 +31,45 @@ from hasten.support.checks import brief, check_limit, check_type, listed
 from hasten.support.clock import deadline_after, now
 
 Member = tuple[int, ...]  # a scope
+Broken = Callable[[IntArray], IntArray]  # from the labels of all variables to the scopes of members, a row each
+Mend = Callable[[IntArray], IntArray]  # from labels that may break members to labels that break none
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Family:
+    """Factors of one kind, over scopes that only `broken` knows.
+
+    kind
+        The kind of factor. Its table forbids, or costs something: no entry is below zero, so that leaving members out
+        can only make a labelling cheaper.
+    broken
+        Returns the scopes of all members that a labelling breaks (or pays for), given the numbers of its labels: an
+        array with a row of variables for each, in the order of the kind's roles. None are broken where it has no rows.
+    mend
+        Returns a labelling that breaks no member, given one that may. It need not be good: it is what there is if time
+        runs out, and proves an optimum where it happens to be one. None, the default, has no such labelling.
+    """
+
+    kind: FactorKind
+    broken: Broken
+    mend: Mend | None = None
+
+    def __post_init__(self) -> None:
+        check_type(self.kind, FactorKind, "The kind of a family", SchemaError)
+        for name, function in ("broken", self.broken), ("mend", len if self.mend is None else self.mend):
+            if not callable(function):
+                raise SchemaError(f"{name} must be a function of labels, got {brief(function)}.")
+        table = self.kind.table
+        if table is None or not len(table) or float(np.min(table)) < 0.0:
+            raise SchemaError(
+                f"{self.kind.name} cannot be a family: it needs a table without entries below zero, so that leaving "
+                "members out is a relaxation. Set its table, or shift its costs into those of its labels."
+            )
+
+    def scopes(self, structure: Structure, labels: IntArray) -> IntArray:
+        """Returns the scopes that a labelling breaks, checked."""
+        found = structure.checked_scopes(self.kind, self.broken(labels))
+        return np.array(found, dtype=np.int64).reshape(-1, len(self.kind.roles))
 
 
 class OnDemand:
@@ -90,11 +132,13 @@ class OnDemand:
                     continue
                 best = self._better(found[p], answer)
                 found[p] = best
-                if best is not None and _is_proved(best, answer.bound):
+                if best is not None and self._is_proved(best, answer.bound):
                     by_solver = answer.status is Status.SOLVED
                     ended[p] = replace(best, status=Status.SOLVED if by_solver else Status.PROVED)
-                elif late:
-                    ended[p] = _late(answer, best)
+                elif late and best is None:
+                    ended[p] = replace(answer, status=Status.NO_TIME, values=None, cost=math.inf, valid=False)
+                elif late and best is not None:
+                    ended[p] = replace(best, status=Status.TIME_LIMIT)
                 else:
                     again.append(p)
                     for more, some in zip(wanted, broken, strict=True):
@@ -117,13 +161,12 @@ class OnDemand:
         return batch.cost.reshape(len(batch), int(self._shape.graph.first[-1]))[:, : self._shape.n_labels]
 
     def _answered(self, costs: FloatArray, deadline: float) -> Solutions:
-        """Answers problems with the members stated so far."""
         batch = self._stated.batch(costs)
         if isinstance(self.answer, Speedup):
             return self.answer.predict(batch)
-        left = deadline - now()
-        limits = [each for each in (self.answer.call_limit, left) if each is not None and each < math.inf]
-        return replace(self.answer, call_limit=max(0.0, min(limits)) if limits else None)(batch)
+        limit = self.answer.call_limit
+        left = min(deadline - now(), math.inf if limit is None else limit)
+        return replace(self.answer, call_limit=max(0.0, left) if left < math.inf else None)(batch)
 
     def _broken(self, answer: Solution) -> list[set[Member]]:
         """Returns the members of each family that an answer breaks, but for those that its problem states."""
@@ -145,20 +188,21 @@ class OnDemand:
                 best = Solution(problem, Status.OPEN, Source.BOUND, values, cost, answer.bound, True, answer.n_costs)
         return None if best is None else replace(best, bound=min(best.cost, max(best.bound, answer.bound)))
 
+    def _is_proved(self, best: Solution, bound: float) -> bool:
+        """Whether a bound proves a labelling; of the size of its terms only labels' costs count."""
+        size = size_of_costs(best.problem.cost[None], best.problem.graph.first)
+        return bool(are_proved(np.array([best.cost]), np.array([bound]), size)[0])
+
     def _state(self, wanted: list[set[Member]]) -> None:
-        """Makes the structure with more members."""
-        stated = self._shape
+        before, after = self._shape._scopes, Scopes()
+        after.kind, after.places, after.first = before.kind, before.places, before.first
+        after.factor_kind, after.scope = before.factor_kind[:], before.scope[:]
         for family, members, more in zip(self.families, self._members, wanted, strict=True):
             members |= more
-            if members:
-                stated = extended(stated, family.kind, np.array(sorted(members), dtype=np.int64))
-        self._stated = stated
-
-
-def _is_proved(best: Solution, bound: float) -> bool:
-    """Whether a bound proves a labelling; of the size of its terms only labels' costs count."""
-    size = size_of_costs(best.problem.cost[None], best.problem.graph.first)
-    return bool(are_proved(np.array([best.cost]), np.array([bound]), size)[0])
+            after.factor_kind += array("q", [family.kind.index]) * len(members)
+            for member in sorted(members):
+                after.scope.extend(member)
+        self._stated = self._shape._variant(_scopes=after)
 
 
 def size_of_costs(cost: FloatArray, first: IntArray) -> FloatArray:
@@ -168,10 +212,3 @@ def size_of_costs(cost: FloatArray, first: IntArray) -> FloatArray:
     finite = np.where(np.isfinite(cost), np.abs(cost), 0.0)
     sizes: FloatArray = np.maximum.reduceat(finite, first[:-1], axis=1).sum(axis=1)
     return sizes
-
-
-def _late(answer: Solution, best: Solution | None) -> Solution:
-    """Returns what there is when time is up: the best labelling that breaks nothing, or none."""
-    if best is None:
-        return replace(answer, status=Status.NO_TIME, values=None, cost=math.inf, valid=False)
-    return replace(best, status=Status.TIME_LIMIT)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 import math
-import threading
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,15 +25,15 @@ from hasten.proof.certifier import Certifier
 from hasten.solvers import Progress, Solver, is_ours, make_solver, solve_all
 from hasten.solvers.auto import AutoSolver
 from hasten.solvers.failures import OnError, warn_of_failures
-from hasten.speedup.black_box import REMEDIES, prove_or_solve, prove_or_solve_one, solve_one
+from hasten.speedup.black_box import REMEDIES, prove_or_solve, prove_or_solve_one, solve_one, unlimited
 from hasten.speedup.effort import EFFORTS, Schedule
-from hasten.speedup.history import Counters
+from hasten.speedup.history import ASKED
 from hasten.speedup.parts import Certified, OnDisagreement, as_answer
 from hasten.speedup.pool import AnswerPool
 from hasten.support.arrays import BoolArray, IntArray
 from hasten.support.clock import deadline_after, now
 from hasten.support.progress import show_progress
-from hasten.support.threads import renew_after_fork
+from hasten.support.threads import Lock
 from hasten.support.words import count
 
 if TYPE_CHECKING:
@@ -51,15 +50,10 @@ class Oracle:
         self._made: tuple[object, object, Solver] | None = None  # with the settings that it was made of
         self._certifier = Certifier()
         self._pool: AnswerPool | None = None
-        self._renew_locks()
-        renew_after_fork(self)
+        self._lock = Lock()
 
     def __reduce__(self) -> tuple[type[Oracle], tuple[Speedup]]:
         return Oracle, (self._speedup,)  # a solver at work stays in its process
-
-    def _renew_locks(self) -> None:
-        """Makes a new lock, in a forked child."""
-        self._lock = threading.RLock()
 
     @property
     def proves(self) -> bool:
@@ -70,6 +64,11 @@ class Oracle:
     def compares(self) -> bool:
         """Whether proofs are compared with the solver: it is the user's own."""
         return not is_ours(self._speedup.solver)
+
+    @property
+    def alone(self) -> bool:
+        """Whether a proof is all that an answer takes: the solver is neither compared with nor learned from."""
+        return self.proves and not self.compares and not self._speedup.learn
 
     @property
     def pool(self) -> AnswerPool | None:
@@ -95,11 +94,8 @@ class Oracle:
 
     @property
     def _solver_made(self) -> Solver | None:
-        """The solver, if it was made already."""
         made = self._made
         return None if made is None or made[0] is not self._speedup.solver else made[2]
-
-    # -- answers ----------------------------------------------------------------------------------------
 
     def ask(self, batch: Batch, progress: Progress | None = None) -> tuple[Solutions, int]:
         """Returns the answers of the black box, and the number of calls of the solver; says where it failed."""
@@ -118,20 +114,20 @@ class Oracle:
             exact, calls = self.answers(batch, progress)
         warn_of_failures(exact)
         self._count_asked()
-        pool = self.pool
-        if pool is not None:
-            pool.learn(exact)
+        if self.pool is not None:
+            self.pool.learn(exact)
         return exact, calls
 
     def answers(self, batch: Batch, progress: Progress | None = None) -> tuple[Solutions, int]:
         """Returns the answers of the black box, without comparing it with our proofs, and leaves no trace."""
-        speedup, on_error = self._speedup, OnError(self._speedup.trust.on_error)
-        limits = speedup.limits
+        speedup, limits, on_error = self._speedup, self._speedup.limits, OnError(self._speedup.trust.on_error)
         if not self.proves:
             timed = {"time_limit": limits.time_limit, "call_limit": limits.call_limit}
             return solve_all(self.solver(), batch, progress, on_error, **timed), len(batch)
-        pool = self.pool
-        found = None if pool is None else pool.best(batch)
+        found = None if self.pool is None else self.pool.best(batch)
+        solver, schedule, one = self._solver_made, None, len(batch.structures) == 1
+        if one and found is None and limits.max_nodes is None and (solver is None or is_ours(solver)):
+            schedule = Schedule(batch.structures[0], solver, limits.time_limit is not None)
         return prove_or_solve(
             batch,
             self.solver,
@@ -140,7 +136,7 @@ class Oracle:
             n_jobs=speedup.n_jobs,
             progress=progress,
             on_error=on_error,
-            schedule=self._schedule(batch) if found is None else None,
+            schedule=schedule,
         )
 
     def answer_one(self, problem: Problem) -> Solution:
@@ -164,6 +160,16 @@ class Oracle:
             if not answer.proved:
                 state.note()
         return answer
+
+    def prove_one(self, problem: Problem, max_nodes: int) -> tuple[Solution, bool]:
+        """Proves one problem within `max_nodes`; returns what was found, and whether it is proved, and then counted."""
+        answer = unlimited(max_nodes)(problem)
+        done = answer.status.optimal and self.alone
+        if done:
+            state = self._speedup._state
+            with state.lock:
+                state.count_one(answer)
+        return answer, done
 
     def label(self, batch: Batch, answers: Answers | None) -> tuple[Answers, int]:
         """Returns the black box's answers, unless they are given, and the number of calls of the solver."""
@@ -190,8 +196,6 @@ class Oracle:
         left = ~exact.optimal & (mine.cost < exact.cost) if self.proves else ~self.judges(exact)
         return np.asarray(mine.valid & left)
 
-    # -- the solver -------------------------------------------------------------------------------------
-
     def _solve_one(self, found: Solution, seconds: float, alone: bool) -> Solution:
         """Asks the solver about one problem, for so many seconds, and counts that; `alone`: nothing else was tried."""
         speedup, state = self._speedup, self._speedup._state
@@ -200,22 +204,14 @@ class Oracle:
         answer, called = solve_one(found, self.solver, on_error, (seconds, math.inf), harder)
         self._count_asked()
         with state.lock:
-            state.count(Counters(solver_calls=int(called)))
+            state.counts["solver_calls"] += called
         return answer
 
-    def _schedule(self, batch: Batch) -> Schedule | None:
-        """Returns the schedule of a batch of one structure, where max_nodes is not set, with a solver of ours."""
-        solver, limits = self._solver_made, self._speedup.limits
-        if limits.max_nodes is not None or len(batch.structures) != 1 or not (solver is None or is_ours(solver)):
-            return None
-        return Schedule(batch.structures[0], solver, limits.time_limit is not None)
-
     def _count_asked(self) -> None:
-        """Counts whom `solver="auto"` asked."""
         solver, state = self._solver_made, self._speedup._state
         if isinstance(solver, AutoSolver) and solver.calls:
             with state.lock:
-                state.count(Counters(asked=dict(solver.calls)))
+                state.counts.update({f"{ASKED}{name}": n for name, n in solver.calls.items()})
                 solver.calls.clear()
 
     def _compare(self, exact: Solutions, seconds: float | None) -> int:
@@ -231,8 +227,8 @@ class Oracle:
             return 0
         agreed, disputed = compare(exact, drawn, self.solver(), OnError(speedup.trust.on_error), seconds)
         with state.lock:
-            calls = 0 if disputed is None else drawn.size  # which nobody else counts
-            state.count(Counters(audits=agreed.size, disagreements=int((~agreed).sum()), solver_calls=calls))
+            state.counts.update(audits=agreed.size, disagreements=int((~agreed).sum()))
+            state.counts["solver_calls"] += 0 if disputed is None else int(drawn.size)  # which nobody else counts
         if disputed is not None:
             raise disputed
         return int(drawn.size)
@@ -244,13 +240,11 @@ def compare(
     """Asks the solver about some proved answers; returns where it can tell whether it agreed, and the first dispute."""
     said = solve_all(solver, answers.batch.select(proved), on_error=on_error, call_limit=call_limit)
     warn_of_failures(said)
-    agreed, first = [], None
-    for p in np.flatnonzero(said.optimal).tolist():
-        why = dispute(answers[int(proved[p])], said[p], solver.name)
-        agreed.append(why is None)
-        if why is not None and first is None:
-            first = SolverDisagrees(f"Problem {proved[p]}: {why}")
-    return np.array(agreed, dtype=bool), first
+    told = np.flatnonzero(said.optimal).tolist()
+    whys = [dispute(answers[int(proved[p])], said[p], solver.name) for p in told]
+    first = next((f"Problem {proved[p]}: {why}" for p, why in zip(told, whys, strict=True) if why is not None), None)
+    agreed = np.array([why is None for why in whys], dtype=bool)
+    return agreed, None if first is None else SolverDisagrees(first)
 
 
 def dispute(proved: Solution, said: Solution, name: str) -> str | None:

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from hasten.errors import NotFittedError
 from hasten.speedup.parts import SHORTHANDS, Certified, Learned, Limits, Search, Trust
@@ -20,14 +20,16 @@ class Estimator:
     """Has the named arguments of its `__init__` as its settings, each an attribute."""
 
     __signature__: inspect.Signature
+    _defaults: ClassVar[dict[str, Any]]
 
     def __init_subclass__(cls) -> None:
         _, *every = inspect.signature(cls.__init__).parameters.values()
         cls.__signature__ = inspect.Signature([each for each in every if each.kind is not each.VAR_KEYWORD])
+        cls._defaults = {name: each.default for name, each in cls.__signature__.parameters.items()}
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Returns the settings, by name; `deep` adds the settings of the parts: `answer__width`."""
-        params = {name: getattr(self, name) for name in self._defaults()}
+        params = {name: getattr(self, name) for name in self._defaults}
         return with_parts(params) if deep else params
 
     def set_params(self, **params: Any) -> Self:
@@ -40,17 +42,11 @@ class Estimator:
         return type(self)(**self.get_params(deep=False))
 
     def __repr__(self) -> str:
-        settings = [f"{name}={value!r}" for name, value in self._changed().items()]
-        return f"{type(self).__name__}({', '.join(settings)})"
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._changed().items())})"
 
     def _changed(self) -> dict[str, Any]:
-        """Returns the settings that differ from their defaults."""
-        defaults = {name: repr(default) for name, default in self._defaults().items()}
-        return {name: value for name, value in self.get_params(deep=False).items() if repr(value) != defaults[name]}
-
-    @classmethod
-    def _defaults(cls) -> dict[str, Any]:
-        return {name: parameter.default for name, parameter in inspect.signature(cls).parameters.items()}
+        params = self.get_params(deep=False).items()
+        return {name: value for name, value in params if repr(value) != repr(self._defaults[name])}
 
 
 def settings_of(value: Any) -> dict[str, Any]:
@@ -77,26 +73,17 @@ def changed(owner: str, known: Mapping[str, Any], params: Mapping[str, Any]) -> 
     for name in params.keys() - own.keys():
         outer, _, inner = name.partition("__")
         nested.setdefault(outer, {})[inner] = params[name]
-    _check_names(owner, own.keys() | nested.keys(), known)
-    for name, settings in nested.items():
-        own[name] = _changed_part(name, own.get(name, known[name]), settings)
-    return own
-
-
-def _changed_part(name: str, value: Any, params: Mapping[str, Any]) -> Any:
-    """Returns a part with other settings; the one that was given, which others may share, stays as it is."""
-    known = settings_of(value)
-    if not known:
-        raise ValueError(f"{name} is {value!r}, which has no settings of its own. Set {name} before its settings.")
-    part = SHORTHANDS[value] if isinstance(value, str) else value
-    new = changed(type(part).__name__, known, params)
-    return value if all(known[inner] is each for inner, each in new.items()) else replace(part, **new)
-
-
-def _check_names(owner: str, given: Iterable[str], known: Iterable[str]) -> None:
-    unknown = sorted(set(given) - set(known))
-    if unknown:
+    if unknown := sorted((own.keys() | nested.keys()) - known.keys()):
         raise ValueError(no_setting(owner, unknown, known))  # scikit-learn's own choice
+    for name, settings in nested.items():
+        value = own.get(name, known[name])
+        inside = settings_of(value)
+        if not inside:
+            raise ValueError(f"{name} is {value!r}, which has no settings of its own. Set {name} before its settings.")
+        part = SHORTHANDS[value] if isinstance(value, str) else value
+        new = changed(type(part).__name__, inside, settings)
+        own[name] = value if all(inside[inner] is each for inner, each in new.items()) else replace(part, **new)
+    return own
 
 
 def no_setting(owner: str, unknown: Iterable[str], known: Iterable[str]) -> str:

@@ -17,7 +17,16 @@ from hasten.search.reduced import ReducedSearch
 from hasten.search.searcher import Searcher
 from hasten.solvers.failures import OnError
 from hasten.support.arrays import FloatArray
-from hasten.support.checks import Choices, brief, check_limit, check_number, check_switch, check_whole, is_share
+from hasten.support.checks import (
+    Choices,
+    brief,
+    check_limit,
+    check_number,
+    check_switch,
+    check_type,
+    check_whole,
+    is_share,
+)
 
 MAX_PAST = 2**16
 
@@ -145,11 +154,10 @@ class Search:
         for name in ("enforce", "look_ahead", "reduce"):
             check_switch(name, getattr(self, name))
         check_switch("guided", self.guided, or_none=True)
-        if self.learner is not None and not isinstance(self.learner, Learner):
-            raise ProblemError(
-                f"learner must be a Learner, or None for one as the search needs; got {brief(self.learner)}."
-            )
-        if self.gate is not None and not isinstance(self.gate, Gate):
+        if not isinstance(self.learner, Learner | None):
+            given = brief(self.learner)
+            raise ProblemError(f"learner must be a Learner, or None for one as the search needs; got {given}.")
+        if not isinstance(self.gate, Gate | None):
             raise ProblemError(f"gate must be a Gate, or None for none; got {brief(self.gate)}.")
 
     @classmethod
@@ -193,12 +201,15 @@ class Certified:
 
     def __post_init__(self) -> None:
         check_whole("past", self.past, most=MAX_PAST)
-        _check_search(self.search)
+        check_type(self.search, Search, "search")
 
 
 @dataclass(frozen=True, slots=True)
 class Learned:
     """Learns what the declared factors cost from the black box's answers, and proves with that.
+
+    The agreement that it states is true only if the model behind the costs was not trained on the same answers: fit it
+    on other inputs (cross-fitting), or its held-out answers are not held out at all.
 
     search
         The search that is tried as well, and answers if it agrees with the black box more often: a `Search`.
@@ -207,12 +218,7 @@ class Learned:
     search: Search = field(default_factory=Search)
 
     def __post_init__(self) -> None:
-        _check_search(self.search)
-
-
-def _check_search(search: object) -> None:
-    if not isinstance(search, Search):
-        raise ProblemError(f"search must be a Search, got {brief(search)}.")
+        check_type(self.search, Search, "search")
 
 
 Answer = Certified | Learned | Search

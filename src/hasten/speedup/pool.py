@@ -7,7 +7,6 @@ anew for each problem, so that no answer rests on it being right.
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -21,7 +20,7 @@ from hasten.model.solution import Solutions
 from hasten.proof.past import best_of_some
 from hasten.support.arrays import IntArray
 from hasten.support.checks import check_whole
-from hasten.support.threads import renew_after_fork
+from hasten.support.threads import Lock
 
 
 class AnswerPool:
@@ -35,12 +34,7 @@ class AnswerPool:
         check_whole("max_answers", max_answers, least=1)
         self.max_answers = max_answers
         self._pools: WeakKeyDictionary[Compiled, IntArray] = WeakKeyDictionary()  # (m, variables), used last at the end
-        self._lock = threading.Lock()
-        renew_after_fork(self)
-
-    def _renew_locks(self) -> None:
-        """Makes a new lock, in a forked child."""
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def __len__(self) -> int:
         return sum(len(pool) for pool in self._pools.values())
@@ -52,9 +46,8 @@ class AnswerPool:
         batch = answers.batch
         with self._lock:
             for compiled, problems in _by_structure(batch, np.flatnonzero(answers.valid)):
-                n = len(compiled.graph.order)
-                labels = answers.values[batch.variable_at[problems][:, None] + np.arange(n)]
-                self._keep(compiled, labels)
+                places = batch.variable_at[problems][:, None] + np.arange(len(compiled.graph.order))
+                self._keep(compiled, answers.values[places])
 
     def best(self, problems: Problem | Batch) -> Solutions:
         """Returns the cheapest valid past labelling of each problem; none where there is no such labelling."""
@@ -73,7 +66,6 @@ class AnswerPool:
         return Solutions.scored(batch, labels, which >= 0)
 
     def _keep(self, compiled: Compiled, labels: IntArray) -> None:
-        """Adds labellings as those used last, each once, and drops those used longest ago."""
         pool = self._pools.get(compiled)
         joined = labels if pool is None else np.concatenate([pool, labels])
         _, last = np.unique(joined[::-1], axis=0, return_index=True)
@@ -85,6 +77,5 @@ class AnswerPool:
 
 
 def _by_structure(batch: Batch, problems: IntArray) -> Any:
-    """Yields some problems by structure, with what is compiled of it."""
     for s in np.unique(batch.structure[problems]).tolist():
         yield batch.structures[s].compiled, problems[batch.structure[problems] == s]

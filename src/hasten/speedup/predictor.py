@@ -19,7 +19,6 @@ import numpy as np
 from hasten.errors import NotFittedError, ProblemError, SchemaError
 from hasten.learning.gate import Cheap
 from hasten.learning.heuristic import Heuristic
-from hasten.learning.mixing import Shards
 from hasten.learning.targets import Answers
 from hasten.model.batch import Batch, as_batch
 from hasten.model.problem import Problem, check_one
@@ -34,25 +33,18 @@ from hasten.speedup.audit import Agreement
 from hasten.speedup.calibration import Calibration, Calibrator
 from hasten.speedup.choosing import Choice
 from hasten.speedup.history import Counters, History
-from hasten.speedup.learned import LearnedStrategy
 from hasten.speedup.oracle import Oracle
-from hasten.speedup.parts import Answer, Certified, Learned, Limits, Search, Trust, as_answer
-from hasten.speedup.sharded import Sharded, fit_to_shards
+from hasten.speedup.parts import Answer, Certified, Limits, Search, Trust, as_answer
 from hasten.speedup.state import State
-from hasten.speedup.strategy import CertifiedStrategy, SearchStrategy
-from hasten.support.checks import brief, check_path, check_switch, check_type, check_whole, listed
+from hasten.speedup.strategy import STRATEGIES, CertifiedStrategy, LearnedStrategy, SearchStrategy
+from hasten.support.arrays import BoolArray
+from hasten.support.checks import brief, check_path, check_switch, check_type, check_whole
 from hasten.support.clock import deadline_after, now
-from hasten.support.html import card, table
-from hasten.support.tensors import digest_of
+from hasten.support.html import card
+from hasten.support.tensors import digest_of, load_tensors, save_tensors
 
 if TYPE_CHECKING:
     from hasten.certificates import Certificate
-
-STRATEGIES: dict[type[Answer], type[CertifiedStrategy]] = {
-    Certified: CertifiedStrategy,
-    Learned: LearnedStrategy,
-    Search: SearchStrategy,
-}
 
 
 class Speedup(parameters.Estimator):
@@ -105,7 +97,7 @@ class Speedup(parameters.Estimator):
         **unknown: object,
     ) -> None:
         if unknown:
-            raise ProblemError(parameters.no_setting("Speedup", unknown, self._defaults()))
+            raise ProblemError(parameters.no_setting("Speedup", unknown, self._defaults))
         self.schema = schema
         self.solver = solver
         self.solver_options = solver_options
@@ -145,6 +137,36 @@ class Speedup(parameters.Estimator):
         batch, strategy = self._checked(problems), self._strategy()
         answers = strategy.answer(batch)
         return answers.only(problems) if isinstance(problems, Problem) else answers
+
+    @overload
+    def at_once(self, problems: Problem, *, max_nodes: int = 1000) -> tuple[Solution, bool]: ...
+    @overload
+    def at_once(self, problems: Batch, *, max_nodes: int = 1000) -> tuple[Solutions, BoolArray]: ...
+    def at_once(
+        self, problems: Problem | Batch, *, max_nodes: int = 1000
+    ) -> tuple[Solution, bool] | tuple[Solutions, BoolArray]:
+        """Answers without the black box, by limited proofs, and tells which answers to give; `ask` answers the others.
+
+        So a service never lets a quick answer wait for a slow one. Audits are drawn here, and made by `ask`.
+        """
+        if not self._settled:
+            self._settle()
+        if isinstance(problems, Problem) and self._quick:
+            self._check_schema(problems.structure)
+            return self._oracle.prove_one(problems, max_nodes)
+        found, done = self._strategy().at_once(self._checked(problems), max_nodes)
+        return (found.only(problems), bool(done[0])) if isinstance(problems, Problem) else (found, done)
+
+    def ask(self, problems: Batch) -> Solutions:
+        """Answers problems that `at_once` left open: by the black box, comparing and learning from it."""
+        batch, strategy = self._checked(problems), self._strategy()
+        trusted = strategy.has_answers and strategy.trusted
+        return strategy.answer_trusted(batch, audit=1.0) if trusted else strategy.answer(batch)
+
+    @property
+    def stateless(self) -> bool:
+        """Whether no answer changes how others are answered: nothing is learned, audited or compared."""
+        return not self._strategy().has_answers and self._oracle.alone
 
     def certificate(self, problem: Problem) -> Certificate:
         """Answers a problem, and writes down a proof that `python -m hasten.certificate` checks.
@@ -187,20 +209,9 @@ class Speedup(parameters.Estimator):
         batch = self._checked(problems, learning=True).resolved()
         answers, calls = self._oracle.label(batch, answers)
         with self._state.lock:
-            self._state.count(Counters(solver_calls=calls))
+            self._state.counts["solver_calls"] += calls
         self._strategy().learn(batch, answers, now=True)
         return self
-
-    def fit_shards(self, shards: Shards | Iterable[Batch]) -> Sharded:
-        """Learns from shards at the same time (`hasten.learning.mixing`); a tenth of each is held out.
-
-        `shards` are batches, which `n_jobs` threads share, or where they are (`hasten.ray.shards`). The result tells
-        how far the search agrees on the problems held out, and has them for `calibrate`.
-        """
-        own = shards if isinstance(shards, Shards) else [self._checked(each, True) for each in listed(shards, "Shards")]
-        state, found = fit_to_shards(self, self._strategy(), own)
-        self._begin(state)
-        return found
 
     def calibrate(
         self,
@@ -232,12 +243,12 @@ class Speedup(parameters.Estimator):
         if against is not None and (not isinstance(against, str) or against not in ("search", "solver")):
             raise ProblemError(f"Calibrate against 'search' or 'solver', not {brief(against)}.")
         batch = self._checked(problems)
-        return self._strategy().calibrate(batch, Calibrator(risk, confidence, self.seed, self.n_jobs), widths, against)
+        return self._searching().calibrate(batch, Calibrator(risk, confidence, self.seed, self.n_jobs), widths, against)
 
     @property
     def search(self) -> Searcher:
         """The search that `Search()` answers with: learned weights and the calibrated theta included."""
-        return self._strategy().search
+        return self._searching().search
 
     @property
     def trusted(self) -> bool:
@@ -294,7 +305,18 @@ class Speedup(parameters.Estimator):
     def _repr_html_(self) -> str:
         settings = self._changed()
         rows = ([name, repr(value)] for name, value in settings.items())
-        return card(f"Speedup: {self.answer}", table(["setting", "value"], rows, len(settings)), *self._state.told())
+        with self._state.lock:
+            counters, audit, choice = self._state.counters, self._state.audit, self._state.choice
+        counts = {name.replace("_", " "): n for name, n in counters.as_dict().items() if n}
+        parts = [] if counts else ["Not used yet."]
+        if choice is not None:
+            parts.append(str(choice))
+        if audit.agreement.n:
+            parts.append(f"Agrees with the black box: {audit.agreement}.")
+        if not audit.trusted:
+            parts.append(f"It is not trusted for now: agreement was {audit.distrust}.")
+        tables = (["setting", "value"], rows, len(settings)), (["counter", "count"], counts.items(), len(counts))
+        return card(f"Speedup: {self.answer}", *tables, *parts)
 
     @property
     def digest(self) -> str:
@@ -306,10 +328,10 @@ class Speedup(parameters.Estimator):
 
     def save(self, path: str | Path) -> None:
         """Writes settings, weights, counters, audits and random state to a file: whole, or not at all."""
-        from hasten.speedup.persistence import save
+        from hasten.speedup.persistence import FORMAT, content
 
         with self._state.lock:
-            save(self, check_path(path))
+            save_tensors(path, FORMAT, *content(self))
 
     @classmethod
     def load(
@@ -324,15 +346,16 @@ class Speedup(parameters.Estimator):
 
         A `solver` of your own must be given again, and so must the functions for the `cheap` features of a gate.
         """
-        from hasten.speedup.persistence import load
+        from hasten.speedup.persistence import FORMAT, of_content
 
         check_type(schema, Schema, "The second argument of Speedup.load, after a path,")
-        return load(cls, check_path(path), schema, solver, cheap)
+        return of_content(cls, check_path(path), load_tensors(path, FORMAT, "speedup"), schema, solver, cheap)
 
     def for_shard(self, shard: int) -> Speedup:
         """Returns a copy for one piece of the work: it counts from zero, and draws by the seed and the piece alone."""
         mine = deepcopy(self, {id(self.schema): self.schema})
-        mine._state.begin_shard(np.random.default_rng([self.seed, shard]))
+        mine._state.rng, mine._state.history = np.random.default_rng([self.seed, shard]), History()
+        mine._state.counts.clear()
         return mine
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -349,8 +372,14 @@ class Speedup(parameters.Estimator):
         return self._strategy().fitted
 
     def _strategy(self) -> CertifiedStrategy:
-        """Returns how it answers, with settings and state as they are now."""
         return STRATEGIES[type(as_answer(self.answer))](self)
+
+    def _searching(self) -> SearchStrategy:
+        strategy = self._strategy()
+        if not isinstance(strategy, SearchStrategy):
+            why = "computes every cost, so there is no theta to choose"
+            raise ProblemError(f"answer={self.answer!r} has no search of its own: it {why}. Use answer='search'.")
+        return strategy
 
     def _begin(self, state: State) -> None:
         """Goes on with a new state; how far the solver was compared with proofs is kept."""

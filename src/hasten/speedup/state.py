@@ -6,29 +6,77 @@ Threads share it: hold its lock while you read or change it.
 from __future__ import annotations
 
 import logging
-import threading
-from collections.abc import Callable
+from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from hasten.learning.learner import Learner
-from hasten.learning.targets import Answers
+from hasten.learning.targets import Answers, read_answers
 from hasten.model.batch import Batch
+from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Solutions, Source, Status
 from hasten.speedup.audit import Agreement, Audit
 from hasten.speedup.choosing import Choice
 from hasten.speedup.gated import GatedSearch
 from hasten.speedup.history import Counters, History
 from hasten.speedup.parts import Search
-from hasten.speedup.replay import Replay
 from hasten.support.arrays import BoolArray, FloatArray, IntArray
-from hasten.support.html import sentence, table
-from hasten.support.threads import renew_after_fork
+from hasten.support.threads import Lock
 
 log = logging.getLogger(__name__)
+MOST = 5000  # answers that are kept to learn from again
+START = 48  # answers before the first choice
+FEWEST_NEW = 32  # answers before the next one; or half of what there was, if that is more
+AFRESH = 64  # answers, since trust ended, that are enough to learn from alone
 FIRST = 16  # proofs, all of which are compared with a solver of the user's own
+BY = {
+    Source.SEARCH: "by_search",
+    Source.BOUND: "by_bound",
+    Source.BRANCH: "by_branch",
+    Source.SOLVER: "by_solver",
+    Source.LEARNED: "by_learned",
+}
+
+
+class Replay:
+    """The last answers of the black box, oldest first, for learned mode to learn from again, and how many are new."""
+
+    def __init__(self) -> None:
+        self.kept: deque[tuple[Problem, IntArray]] = deque(maxlen=MOST)
+        self.n_before = 0  # answers that were learned from when the choice was last made
+        self.n_new = 0  # since then
+        self.n_since: int | None = None  # since trust ended; None while there is nothing to be tried about that
+
+    def add(self, batch: Batch, answers: Answers) -> int:
+        """Keeps the usable answers; returns their number."""
+        labels, usable = read_answers(batch, answers)
+        for p in usable.tolist():
+            given = batch[p]
+            table = given.table.copy() if given.structure._slots else given.graph.table
+            mine = labels[batch.variable_at[p] : batch.variable_at[p + 1]].copy()
+            self.kept.append((Problem(given.structure, given.cost.copy(), None, table, 0), mine))
+        self.n_new += len(usable)
+        if self.n_since is not None:
+            self.n_since += len(usable)
+        return len(usable)
+
+    @property
+    def due(self) -> bool:
+        """Whether there are enough new ones to choose anew."""
+        if self.n_since is not None and self.n_since >= AFRESH:
+            return True
+        return self.n_new >= (max(FEWEST_NEW, self.n_before // 2) if self.n_before else START)
+
+    def taken(self, n: int = MOST) -> tuple[Batch, IntArray]:
+        """Returns the last `n` problems as a batch, with flat answers."""
+        problems, labels = zip(*list(self.kept)[-n:], strict=True)
+        return Batch.of(problems), np.concatenate(labels)
+
+    def learned(self, n_answers: int) -> None:
+        """Begins to count new ones anew, after a choice was made from some answers."""
+        self.n_before, self.n_new = n_answers, 0
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
@@ -38,42 +86,55 @@ class State:
     rng: np.random.Generator | None = None  # made with the seed at first use
     guided: bool | None = None  # whether the weights are better than none; None as long as nobody tried
     learner: Learner | None = None
-    counted: Counters = field(default_factory=Counters)
+    counts: Counter[str] = field(default_factory=Counter)  # by the names of `Counters`
     audit: Audit = field(default_factory=Audit)
     choice: Choice | None = None  # how learned mode answers, once it has learned
     replay: Replay = field(default_factory=Replay)
     history: History = field(default_factory=History)
     n_compared: int = 0  # proofs compared with a solver of the user's own
     follows: bool = False  # whether that disagreed, and is asked every time since
-    single: dict[tuple[Status, Source], list[int]] = field(default_factory=dict)  # problems and variables, yet to count
     gated: GatedSearch | None = None  # the search by a gate that has learned
     calibrated: Search | None = None  # the search with the theta and width that calibration chose
     weights: FloatArray | None = field(init=False)  # of the learner: a copy, that no teaching changes
-    lock: threading.RLock = field(init=False, repr=False)
+    lock: Lock = field(default_factory=Lock, init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.weights = None if self.learner is None else self.learner.weights
-        self._renew_locks()
-        renew_after_fork(self)
 
-    def _renew_locks(self) -> None:
-        """Makes a new lock, in a forked child."""
-        self.lock = threading.RLock()
-
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> tuple[None, dict[str, Any]]:
         with self.lock:
-            return {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "lock"}
+            return None, {name: getattr(self, name) for name in self.__dataclass_fields__}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        for name, value in state.items():
-            setattr(self, name, value)
-        self._renew_locks()
-        renew_after_fork(self)
+    @property
+    def counters(self) -> Counters:
+        """All that was counted."""
+        return Counters.from_dict(self.counts)
 
-    def begin_shard(self, rng: np.random.Generator) -> None:
-        """Begins to count anew, with dice of its own."""
-        self.rng, self.counted, self.history = rng, Counters(), History()
-        self.single.clear()
+    def count_one(self, answer: Solution) -> None:
+        """Counts one answer, all of whose costs were computed."""
+        counts, status, n = self.counts, answer.status, answer.n_costs
+        counts["problems"] += 1
+        counts[BY[answer.source]] += 1
+        counts["costs"] += n
+        counts["variables"] += n
+        if status is Status.PROVED:
+            counts["proved"] += 1
+        elif status is Status.INFEASIBLE:
+            counts["infeasible"] += 1
+            counts["proved"] += answer.proved
+
+    def count_answers(self, answers: Solutions, solver_calls: int) -> None:
+        """Counts answers, and the calls of the solver for them."""
+        counts = self.counts
+        counts["problems"] += len(answers)
+        counts["costs"] += int(answers.n_costs.sum())
+        counts["variables"] += int(answers.batch.variable_at[-1])
+        counts["solver_calls"] += solver_calls
+        for (status, source), n in answers.counts().items():
+            infeasible = status is Status.INFEASIBLE
+            counts[BY[source]] += n
+            counts["infeasible"] += n * infeasible
+            counts["proved"] += n * (status is Status.PROVED or (infeasible and source is not Source.SOLVER))
 
     def draw(self, n: int, share: float, seed: int) -> BoolArray:
         """Draws which of `n` answers are audited."""
@@ -89,45 +150,11 @@ class State:
         self.n_compared = min(FIRST, self.n_compared + int(drawn.sum()))
         return drawn
 
-    @property
-    def counters(self) -> Counters:
-        """All that was counted."""
-        for (status, source), (n, n_variables) in self.single.items():
-            self.counted += Counters.of_some(status, source, n, n_variables)
-        self.single.clear()
-        return self.counted
-
-    def count(self, more: Counters) -> None:
-        """Adds to what was counted."""
-        self.counted += more
-
-    def count_one(self, answer: Solution) -> None:
-        """Counts one answer, all of whose costs were computed, the quick way: `count` takes longer than some proofs."""
-        kept = self.single.get((answer.status, answer.source))
-        if kept is None:
-            kept = self.single[answer.status, answer.source] = [0, 0]
-        kept[0] += 1
-        kept[1] += answer.n_costs
-
-    def count_all(self, answers: Solutions, solver_calls: int) -> None:
-        """Counts answers; where all of their costs were computed, the quick way, which matters where they are few."""
-        if answers.n_costs.tobytes() != answers.batch.n_variables.tobytes():
-            self.count(Counters.of(answers, solver_calls))
-            return
-        n_variables = int(answers.batch.variable_at[-1])
-        for key, n in answers.counts().items():
-            kept = self.single.setdefault(key, [0, 0])
-            kept[0] += n
-            kept[1] += n_variables  # of all: which of them had how many is not counted
-            n_variables = 0
-        if solver_calls:
-            self.count(Counters(solver_calls=solver_calls))
-
     def observe(self, agreed: BoolArray, at: IntArray, level: float | None, what: str) -> None:
         """Takes in audits of the answers with the numbers `at`, and acts where they end the trust, or let it return."""
         if not agreed.size:
             return
-        self.count(Counters(audits=agreed.size, disagreements=int((~agreed).sum())))
+        self.counts.update(audits=agreed.size, disagreements=int((~agreed).sum()))
         self.audit.allow(level)
         while (turned := self.audit.observe(agreed, at)) is not None:
             agreed, at = agreed[turned + 1 :], at[turned + 1 :]
@@ -155,8 +182,7 @@ class State:
 
     def note(self, note: str = "") -> None:
         """Records how things stand, and what changed, if anything did."""
-        n_problems = self.counted.problems + sum([n for n, _ in self.single.values()])
-        if note or self.history.is_due(n_problems):
+        if note or self.history.is_due(self.counts["problems"]):
             self.history.record(self.counters, self.audit.agreement, note)
 
     def adopt(self, choice: Choice, learner: Learner | None, level: float | None) -> None:
@@ -169,26 +195,3 @@ class State:
             self.audit.end_trust(held or Agreement.of(0, 0))
         self.replay.learned(choice.n_answers)
         self.note(str(choice))
-
-    def teach(self, batch: Batch, answers: Answers, new_learner: Callable[[], Learner]) -> None:
-        """Learns from the black box's answers, at first with a new learner."""
-        if self.learner is None:
-            self.learner = new_learner()
-        before = self.learner.n_mistakes
-        self.learner.partial_fit(batch, answers)
-        self.weights = self.learner.weights
-        self.count(Counters(labelled=len(batch), updates=self.learner.n_mistakes - before))
-
-    def told(self) -> list[str]:
-        """Returns what notebooks show of it."""
-        counts = {name: n for name, n in self.counters.as_dict().items() if n}
-        if not counts:
-            return [sentence("Not used yet.")]
-        parts = [table(["counter", "count"], ([name.replace("_", " "), n] for name, n in counts.items()), len(counts))]
-        if self.choice is not None:
-            parts.append(sentence(str(self.choice)))
-        if self.audit.agreement.n:
-            parts.append(sentence(f"Agrees with the black box: {self.audit.agreement}."))
-        if not self.audit.trusted:
-            parts.append(sentence(f"It is not trusted for now: agreement was {self.audit.distrust}."))
-        return parts

@@ -3,36 +3,47 @@
 Each has the same methods. A certified speedup lets the black box answer everything. The others have answers of their
 own, which are audited: a share of them is compared with the black box's. While agreement is surely too low, the black
 box answers everything and their own answers are only compared, until they have recovered (`hasten.speedup.audit`).
+
+Learned mode keeps the black box's answers, and chooses anew when there are half as many new ones as before. When audits
+ended the trust, answers since then alone are tried; if that agrees with them better, all older answers are forgotten.
 """
 
 from __future__ import annotations
 
+import logging
+from collections import Counter
 from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
+from rich.console import Console
 
-from hasten.errors import ProblemError
+from hasten.errors import NotFittedError, ProblemError
 from hasten.learning.learner import Learner
 from hasten.learning.targets import Answers, read_answers
 from hasten.model.batch import Batch
-from hasten.model.solution import Solutions, Status
+from hasten.model.solution import Solutions, Status, same_labels
 from hasten.search.searcher import Searcher
 from hasten.speedup.audit import ALERT
+from hasten.speedup.black_box import nothing_known, unlimited
 from hasten.speedup.calibration import Calibration, Calibrator, disagreeing
+from hasten.speedup.choosing import Choice, Examples, Inference, answer, choose, doubted
 from hasten.speedup.gated import GatedSearch
-from hasten.speedup.history import Counters
 from hasten.speedup.parameters import not_fitted
-from hasten.speedup.parts import as_answer, search_of
-from hasten.speedup.state import State
+from hasten.speedup.parts import Certified, Learned, Search, as_answer, search_of
+from hasten.speedup.state import AFRESH, State
 from hasten.support.arrays import BoolArray, FloatArray, IntArray
+from hasten.support.progress import show_progress
 
 if TYPE_CHECKING:
     from hasten.speedup.predictor import Speedup
 
+log = logging.getLogger(__name__)
 ENOUGH = 100  # problems from which on a tenth can be held out
+PART, TRUSTED_PART = 64, 1024  # problems that learned mode takes at a time while it learns: not trusted, trusted
 
 
 class CertifiedStrategy:
@@ -47,7 +58,7 @@ class CertifiedStrategy:
 
     @property
     def fitted(self) -> bool:
-        """Whether it has learned what it needs to answer."""
+        """Whether it has learned what it needs to answer, or learns as it works."""
         return True
 
     @property
@@ -61,9 +72,23 @@ class CertifiedStrategy:
         with self.state.lock:
             return self.state.audit.trusted and self.ready
 
-    def answer(self, batch: Batch) -> Solutions:
-        """Answers problems, audits the answers, and learns."""
-        return self.answer_trusted(batch) if self.has_answers and self.trusted else self.ask(batch)
+    def at_once(self, batch: Batch, max_nodes: int) -> tuple[Solutions, BoolArray]:
+        """Answers what needs no black box, and tells which problems that are; `max_nodes` limit proofs."""
+        trust, state = self.speedup.trust, self.state
+        if not self.has_answers:
+            found = unlimited(max_nodes)(batch, n_jobs=self.speedup.n_jobs)
+            done = found.optimal if self.oracle.alone else np.zeros(len(batch), dtype=bool)
+        elif not self.trusted or state.audit.alert:
+            return nothing_known(batch), np.zeros(len(batch), dtype=bool)
+        else:
+            found = self.find(batch)
+            done = (found.valid | (not trust.repair)) & ~self.doubts(found)
+            with state.lock:
+                done &= ~state.draw(len(batch), trust.audit, self.speedup.seed)
+        if done.any():
+            kept = found if done.all() else found.select(done)
+            self._remember(kept, 0, np.zeros(0, dtype=bool), np.zeros(0, dtype=np.int64), [])
+        return found, done
 
     def find(self, batch: Batch) -> Solutions:
         """Answers by itself, trusted or not, and leaves no trace."""
@@ -77,17 +102,32 @@ class CertifiedStrategy:
         """Tells which answers are the black box's: they cost the same."""
         return ~disagreeing(found, exact)
 
-    def answer_trusted(self, batch: Batch) -> Solutions:
+    def answer(self, batch: Batch) -> Solutions:
+        """Answers problems, audits the answers, and learns."""
+        if self.has_answers and self.trusted:
+            return self.answer_trusted(batch)
+        batch = batch.resolved()
+        exact, calls = self.oracle.ask(batch)
+        agreed, compared = np.zeros(0, dtype=bool), np.zeros(0, dtype=np.int64)
+        if self.has_answers and self.ready:
+            found = self.find(batch)
+            compared = np.flatnonzero(self.oracle.judges(exact) & ~self.doubts(found))
+            agreed = self.agrees(found, exact)[compared]
+        self._remember(exact, calls, agreed, compared, [exact])
+        return exact
+
+    def answer_trusted(self, batch: Batch, audit: float | None = None) -> Solutions:
         """Gives its own answers; asks the black box where these are invalid, doubted or audited.
 
-        The answers after a disagreement are audited, too, and once trust ends the black box gives the rest.
+        The share `audit` is drawn, that of the settings by default. The answers after a disagreement are audited, too,
+        and once trust ends the black box gives the rest.
         """
-        speedup, state, trust = self.speedup, self.state, self.speedup.trust
+        state, trust = self.state, self.speedup.trust
         found = self.find(batch)
         given = (found.valid | (not trust.repair)) & ~self.doubts(found)
         audited, judged, agreed, asked = np.zeros((4, len(batch)), dtype=bool)
         with state.lock:
-            audited[given] = state.draw(int(given.sum()), trust.audit, speedup.seed)
+            audited[given] = state.draw(int(given.sum()), trust.audit if audit is None else audit, self.speedup.seed)
             audited |= given & (np.cumsum(given) <= state.audit.alert)
         answers, taught, calls = found, list[Solutions](), 0
         while (new := np.flatnonzero((audited | ~given) & ~asked)).size:
@@ -101,7 +141,7 @@ class CertifiedStrategy:
             taught.append(exact)
             audited |= given & self._suspected(given, asked, audited & judged, agreed)
         compared = np.flatnonzero(audited & judged)
-        self.remember(answers, calls, agreed[compared], compared, taught)
+        self._remember(answers, calls, agreed[compared], compared, taught)
         return answers
 
     def _suspected(self, given: BoolArray, asked: BoolArray, compared: BoolArray, agreed: BoolArray) -> BoolArray:
@@ -125,17 +165,18 @@ class CertifiedStrategy:
             near[numbers[turned] :] = True
         return near
 
-    def ask(self, batch: Batch) -> Solutions:
-        """Lets the black box answer everything; compares its own answers, if it has some."""
-        batch = batch.resolved()
-        exact, calls = self.oracle.ask(batch)
-        agreed, compared = np.zeros(len(batch), dtype=bool), np.zeros(0, dtype=np.int64)
-        if self.has_answers and self.ready:
-            found = self.find(batch)
-            agreed = self.agrees(found, exact)
-            compared = np.flatnonzero(self.oracle.judges(exact) & ~self.doubts(found))
-        self.remember(exact, calls, agreed[compared], compared, [exact])
-        return exact
+    def _remember(
+        self, answers: Solutions, calls: int, agreed: BoolArray, compared: IntArray, taught: list[Solutions]
+    ) -> None:
+        """Counts answers, records which of those that were compared agreed, and learns from the black box's."""
+        with self.state.lock:
+            at = compared + self.state.counts["problems"]
+            self.state.count_answers(answers, calls)
+            self.state.observe(agreed, at, self.speedup.trust.min_agreement, self.what)
+            self.state.note()
+        if self.speedup.learn:
+            for exact in taught:
+                self.learn(exact.batch, exact)
 
     def score(self, batch: Batch, answers: Answers | None) -> float:
         """Returns the share of its own answers that are the black box's; those that would be repaired count."""
@@ -143,8 +184,7 @@ class CertifiedStrategy:
             exact = self.oracle.answers(batch)[0]
         else:
             labels, usable = read_answers(batch, answers)
-            labels = labels[batch.places(usable)]
-            batch = batch.select(usable)
+            labels, batch = labels[batch.places(usable)], batch.select(usable)
             exact = Solutions.scored(batch, labels)
         if not len(batch):
             return 1.0
@@ -157,68 +197,39 @@ class CertifiedStrategy:
         wrong = ~same & (found.valid | (not self.speedup.trust.repair))
         return float(1 - wrong.mean())
 
-    def remember(
-        self, answers: Solutions, calls: int, agreed: BoolArray, compared: IntArray, taught: list[Solutions]
-    ) -> None:
-        """Counts answers, records which of those that were compared agreed, and learns from the black box's."""
-        with self.state.lock:
-            at = compared + (self.state.counters.problems if compared.size else 0)
-            self.state.count_all(answers, calls)
-            self.state.observe(agreed, at, self.speedup.trust.min_agreement, self.what)
-            self.state.note()
-        if self.speedup.learn:
-            for exact in taught:
-                self.learn(exact.batch, exact)
-
     def learn(self, batch: Batch, answers: Answers, now: bool = False) -> None:
         """Goes on learning from the black box's answers."""
-        with self.state.lock:
-            self.state.teach(batch, answers, self.new_learner)
+        state = self.state
+        with state.lock:
+            if state.learner is None:
+                state.learner = self.new_learner()
+            before = state.learner.n_mistakes
+            state.learner.partial_fit(batch, answers)
+            state.weights = state.learner.weights
+            state.counts.update(labelled=len(batch), updates=state.learner.n_mistakes - before)
 
-    @property
-    def search(self) -> Searcher:
-        """The search that answers."""
-        raise ProblemError(f"answer={self.speedup.answer!r} does not answer by one search. Use answer='search'.")
-
-    def calibrate(
-        self, batch: Batch, calibrator: Calibrator, widths: Iterable[int] | None, against: str | None
-    ) -> Calibration:
-        """Chooses how many costs to skip."""
-        raise ProblemError(
-            f"answer={self.speedup.answer!r} computes every cost, so there is no theta to choose. Calibrate with "
-            "answer='search'."
-        )
-
-    def new_learner(self, progress: bool | None = None) -> Learner:
+    def new_learner(self) -> Learner:
         """Returns a learner that has learned nothing yet."""
-        speedup = self.speedup
-        learner = self.part.new_learner(speedup.seed, speedup.progress)
-        return learner if progress is None else replace(learner, progress=progress)
+        return self.part.new_learner(self.speedup.seed, self.speedup.progress)
 
     def fit(self, batch: Batch, answers: Answers, calls: int) -> State:
-        """Returns a state that has learned from scratch."""
+        """Returns a state that has learned from scratch; whether weights help is tried on a tenth, held out."""
         learner, guided = self.new_learner(), None
-        if self.part.guided is None and len(batch) >= ENOUGH:
-            guided = self._learn_and_try(learner, batch, answers)
-        else:
+        if self.part.guided is not None or len(batch) < ENOUGH:
             learner.fit(batch, answers)
-        counters = Counters(solver_calls=calls, labelled=len(batch), updates=learner.n_mistakes)
-        return State(guided=guided, learner=learner, counted=counters)
-
-    def _learn_and_try(self, learner: Learner, batch: Batch, answers: Answers) -> bool:
-        """Learns from all but a tenth of the problems; says if the weights get more of that tenth right."""
-        labels, usable = read_answers(batch, answers)
-        labels[np.repeat(np.isin(np.arange(len(batch)), usable, invert=True), batch.n_variables)] = -1
-        held = np.sort(np.random.default_rng(self.speedup.seed).permutation(usable)[: len(usable) // 10])
-        kept = np.setdiff1d(np.arange(len(batch)), held)
-        learner.fit(batch.select(kept), labels[batch.places(kept)])
-        truth = Solutions.scored(batch.select(held), labels[batch.places(held)])
-        return self.n_wrong(learner.weights, truth) < self.n_wrong(None, truth)
-
-    def n_wrong(self, weights: FloatArray | None, truth: Solutions) -> int:
-        """Returns how many problems the search with some weights, or with none, gets wrong."""
-        found = self.part.with_weights(weights)(truth.batch, n_jobs=self.speedup.n_jobs)
-        return int(disagreeing(found, truth).sum())
+        else:
+            labels, usable = read_answers(batch, answers)
+            labels[np.repeat(np.isin(np.arange(len(batch)), usable, invert=True), batch.n_variables)] = -1
+            held = np.sort(np.random.default_rng(self.speedup.seed).permutation(usable)[: len(usable) // 10])
+            kept = np.setdiff1d(np.arange(len(batch)), held)
+            learner.fit(batch.select(kept), labels[batch.places(kept)])
+            truth = Solutions.scored(batch.select(held), labels[batch.places(held)])
+            searches = [self.part.with_weights(weights) for weights in (learner.weights, None)]
+            found = [search(truth.batch, n_jobs=self.speedup.n_jobs) for search in searches]
+            with_weights, without = (int(disagreeing(each, truth).sum()) for each in found)
+            guided = with_weights < without
+        counts = Counter(solver_calls=calls, labelled=len(batch), updates=learner.n_mistakes)
+        return State(guided=guided, learner=learner, counts=counts)
 
 
 class SearchStrategy(CertifiedStrategy):
@@ -242,31 +253,34 @@ class SearchStrategy(CertifiedStrategy):
     @property
     def search(self) -> Searcher:
         """The search that answers, with the weights as they are now; by the gate, if it has learned."""
-        gated = self.gated
-        return self.part.with_weights(self.weights) if gated is None else gated
+        return self.gated or self.part.with_weights(self.weights)
 
     @property
     def gated(self) -> GatedSearch | None:
         """The search by the gate, if there is one that has learned."""
-        gated, limits = None if self.part.gate is None else self.state.gated, self.speedup.limits
-        return None if gated is None else replace(gated, certifier=limits.certifier())
+        gated = None if self.part.gate is None else self.state.gated
+        return None if gated is None else replace(gated, certifier=self.speedup.limits.certifier())
+
+    @property
+    def weights(self) -> FloatArray | None:
+        """The weights that guide the search, if they should."""
+        with self.state.lock:
+            guided = self.state.guided if self.part.guided is None else self.part.guided
+            if guided is None:  # nobody tried: weights pay where constraints are not enforced
+                guided = not self.part.enforce
+            return self.state.weights if guided else None
 
     def calibrate(
         self, batch: Batch, calibrator: Calibrator, widths: Iterable[int] | None, against: str | None
     ) -> Calibration:
         """Chooses theta, and one of the widths; with a gate, how much doubt that allows. The settings stay."""
-        if self.part.gate is not None:
-            return self._calibrate_gate(batch, calibrator, widths, against)
-        black_box = (lambda some: self.oracle.answers(some)[0]) if against == "solver" else None
-        beam, run_as = self.part.beam(self.weights), self.part.reduced
-        chosen = calibrator.theta(beam, batch, widths=widths, black_box=black_box, run_as=run_as)
-        with self.state.lock:
-            self.state.calibrated = replace(self.part, theta=chosen.theta, width=chosen.width)
-        return chosen
-
-    def _calibrate_gate(
-        self, batch: Batch, calibrator: Calibrator, widths: Iterable[int] | None, against: str | None
-    ) -> Calibration:
+        if self.part.gate is None:
+            black_box = (lambda some: self.oracle.answers(some)[0]) if against == "solver" else None
+            beam, run_as = self.part.beam(self.weights), self.part.reduced
+            chosen = calibrator.theta(beam, batch, widths=widths, black_box=black_box, run_as=run_as)
+            with self.state.lock:
+                self.state.calibrated = replace(self.part, theta=chosen.theta, width=chosen.width)
+            return chosen
         gated = self.gated
         if gated is None:
             raise not_fitted("This speedup's gate has not learned to guess yet. Call fit before calibrate.")
@@ -278,15 +292,6 @@ class SearchStrategy(CertifiedStrategy):
             self.state.gated = replace(gated, max_doubt=chosen.max_doubt)
         return chosen
 
-    @property
-    def weights(self) -> FloatArray | None:
-        """The weights that guide the search, if they should."""
-        with self.state.lock:
-            guided = self.state.guided if self.part.guided is None else self.part.guided
-            if guided is None:  # nobody tried: weights pay where constraints are not enforced
-                guided = not self.part.enforce
-            return self.state.weights if guided else None
-
     def fit(self, batch: Batch, answers: Answers, calls: int) -> State:
         """Returns a state that has learned from scratch: the weights, and the gate."""
         self.part = search_of(as_answer(self.speedup.answer))  # a theta chosen before was for other weights
@@ -294,3 +299,122 @@ class SearchStrategy(CertifiedStrategy):
         if self.part.gate is not None:
             state.gated = GatedSearch(replace(self.part.gate).fit(batch, answers))
         return state
+
+
+class LearnedStrategy(CertifiedStrategy):
+    """Learned tables, or a search, answer; with `learn`, the black box is also asked where it would teach most."""
+
+    what = "learned method"
+    has_answers = True
+
+    @property
+    def fitted(self) -> bool:
+        """Whether it has learned, or learns as it works."""
+        return self.speedup.learn or self.ready
+
+    @property
+    def ready(self) -> bool:
+        """Whether it has chosen how to answer."""
+        return self.state.choice is not None
+
+    @property
+    def choice(self) -> Choice:
+        """How it answers, and why."""
+        with self.state.lock:
+            if self.state.choice is not None:
+                return self.state.choice
+        raise NotFittedError("This speedup has learned no tables yet. Call fit with answer='learned', or learn=True.")
+
+    @property
+    def inference(self) -> Inference:
+        """How problems are answered, given a choice."""
+        speedup = self.speedup
+        learner = partial(self.part.new_learner, speedup.seed, progress=False)
+        return Inference(self.part, learner, speedup.limits, speedup.n_jobs)
+
+    def answer(self, batch: Batch) -> Solutions:
+        """Answers problems; while it learns, some at a time."""
+        parts, at = list[Solutions](), 0
+        while at < len(batch) or not parts:
+            n = len(batch) if not self.speedup.learn else TRUSTED_PART if self.trusted else PART
+            some = batch if at == 0 and n >= len(batch) else batch.select(range(at, min(at + n, len(batch))))
+            parts.append(super().answer(some))
+            at += max(n, 1)
+        return parts[0] if len(parts) == 1 else Solutions.joined(batch, parts)
+
+    def find(self, batch: Batch) -> Solutions:
+        """Answers as was chosen."""
+        return answer(self.choice, self.state.weights, batch.resolved(), self.inference)
+
+    def doubts(self, found: Solutions) -> BoolArray:
+        """Tells where tables that were learned from other answers say something else."""
+        return doubted(self.choice, found, self.inference) if self.speedup.learn else super().doubts(found)
+
+    def agrees(self, found: Solutions, exact: Solutions) -> BoolArray:
+        """Tells which answers are the black box's: the costs alone do not tell which labelling it finds cheap."""
+        return same_labels(found.batch, found.values, exact.values)
+
+    def learn(self, batch: Batch, answers: Answers, now: bool = False) -> None:
+        """Keeps answers to learn from, and chooses anew how to answer when there are enough new ones, or now.
+
+        Choosing takes a while; the lock is not held meanwhile, so that others can go on with what was learned before.
+        """
+        state, replay = self.state, self.state.replay
+        with state.lock:
+            state.counts["labelled"] += replay.add(batch, answers)
+            if not replay.kept or not (now or replay.due):
+                return
+            since, before = replay.n_since, state.choice
+            known, recent = replay.taken(), None
+            if since is not None and since >= AFRESH:
+                replay.n_since = None
+                if before is not None and since < len(replay.kept):
+                    recent = replay.taken(since)
+            replay.learned(len(known[0]))
+        if recent is not None and before is not None and self._is_better_afresh(before, *recent):
+            note = f"The black box seems to have changed: all but its last {len(recent[0])} answers are forgotten."
+            log.info("%s", note)
+            with state.lock:
+                while len(replay.kept) > len(recent[0]):
+                    replay.kept.popleft()
+                state.note(note)
+            known = recent
+        choice, learner = self._choose(*known, np.arange(len(known[0])))
+        with state.lock:
+            state.adopt(choice, learner, self.speedup.trust.min_agreement)
+
+    def fit(self, batch: Batch, answers: Answers, calls: int) -> State:
+        """Returns a state that has chosen how to answer."""
+        labels, usable = read_answers(batch, answers)
+        choice, learner = self._choose(batch, labels, usable)
+        new, level = State(counts=Counter(solver_calls=calls, labelled=len(usable))), self.speedup.trust.min_agreement
+        new.adopt(choice, learner, None)
+        if self.speedup.learn:
+            new.replay.add(batch, labels)
+            new.replay.learned(len(usable))
+        held = choice.agreement.get(choice.method)
+        if held is not None and level is not None and held.high < level:
+            log.warning(
+                "What was learned agrees with the black box on %.3f of %d answers held out, surely less than "
+                "min_agreement=%g: audits will end the trust in it. Learn from more answers, declare more factors, or "
+                "lower min_agreement.",
+                *(held.estimate, held.n, level),
+            )
+        return new
+
+    def _choose(self, batch: Batch, labels: IntArray, usable: IntArray) -> tuple[Choice, Learner | None]:
+        speedup, examples = self.speedup, Examples(batch, labels, usable)
+        timeless = replace(speedup.limits, time_limit=None, call_limit=None)  # learning must not depend on the clock
+        with show_progress(Console(stderr=True), quiet=not speedup.progress) as tell:
+            inference = self.inference._replace(limits=timeless)
+            return choose(speedup.schema, examples, inference, seed=speedup.seed, tell=tell)
+
+    def _is_better_afresh(self, before: Choice, batch: Batch, labels: IntArray) -> bool:
+        """Whether learning from recent answers alone agrees with them better than what was learned before them."""
+        found = answer(before, self.state.weights, batch, self.inference).values
+        choice, _ = self._choose(batch, labels, np.arange(len(batch)))
+        held = choice.agreement.get(choice.method)
+        return held is not None and bool(held.estimate * held.n > same_labels(batch, found, labels).sum() + 1)
+
+
+STRATEGIES = {Certified: CertifiedStrategy, Learned: LearnedStrategy, Search: SearchStrategy}

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Generic, TypeVar
 
-from hasten.support.threads import renew_after_fork
+from hasten.support.threads import Lock
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
@@ -30,21 +29,15 @@ class Cache(Generic[Key, Value]):
         self.limit = limit
         self.weight = 0  # of all that it holds
         self._items: OrderedDict[Key, tuple[Value, int]] = OrderedDict()
-        self._lock = threading.Lock()
-        renew_after_fork(self)
-
-    def _renew_locks(self) -> None:
-        """Makes a new lock, in a forked child."""
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def get(self, key: Key) -> Value | None:
         """Returns the value of a key, which counts as using it; None if there is none."""
         with self._lock:
             item = self._items.get(key)
-            if item is None:
-                return None
-            self._items.move_to_end(key)
-            return item[0]
+            if item is not None:
+                self._items.move_to_end(key)
+            return item and item[0]
 
     def put(self, key: Key, value: Value, weight: int = 1) -> list[Value]:
         """Keeps a value, in place of an earlier one of its key; returns the values that had to go for it."""
@@ -63,10 +56,8 @@ class Cache(Generic[Key, Value]):
         """Drops the value of a key and returns it; None if there is none."""
         with self._lock:
             item = self._items.pop(key, None)
-            if item is None:
-                return None
-            self.weight -= item[1]
-            return item[0]
+            self.weight -= item[1] if item is not None else 0
+            return item and item[0]
 
     def __reduce__(self) -> tuple[type[Cache[Key, Value]], tuple[int]]:
         return type(self), (self.limit,)  # a copy, or one in another process, starts empty

@@ -68,16 +68,12 @@ def finite(value: object, what: str, error: type[HastenError], hint: str = "") -
     """Returns a finite number as a float; refuses everything else, with a hint if there is one."""
     given: Any = value
     try:
-        number = float(given) if isinstance(value, int | float) or _is_scalar(given) else math.nan
+        number = math.nan if isinstance(value, str | bytes) or np.ndim(given) else float(given)
     except (TypeError, ValueError, OverflowError):  # a whole number may be too large for a float
         number = math.nan
     if not math.isfinite(number):
         raise error(f"{what} must be a finite number, got {brief(value)}. {hint}".rstrip())
     return number
-
-
-def _is_scalar(value: Any) -> bool:
-    return not isinstance(value, str | bytes) and np.ndim(value) == 0
 
 
 def listed(

@@ -1,8 +1,8 @@
 """Time limits, and Ctrl-C, for work that does not look at the clock itself.
 
-A kernel, or another's solver, holds the thread that runs it: no signal is handled and no limit kept until it returns.
-So what may take long runs in a thread of its own, while the calling thread waits, a moment at a time. When time is up,
-or a signal raised an error, the work is asked to stop; what does not stop soon is left behind.
+A kernel, or a solver, holds the thread that runs it: no signal is handled and no limit kept until it returns. So work
+that may take long runs in a thread of its own, while the caller waits. When time is up, or a signal raised an error, it
+is asked to stop; if it does not soon, it is left behind.
 
 A `Clock` does that for kernels, which look at a *watch* as they go: whether to stop ALL, the ONE problem to stop, and
 the problem that they are AT, counted from 1. (`hasten.jit`: these numbers are compiled into kernels.) UNTIL says when
@@ -37,9 +37,7 @@ PATIENCE = 0.1  # seconds that work has to stop, once it was asked to
 
 
 class _Loading:
-    """The time that went into loading and compiling kernels."""
-
-    spent = 0.0  # seconds
+    spent = 0.0  # seconds that went into loading and compiling kernels
     since: float | None = None  # when the present loading began
 
 
@@ -74,7 +72,7 @@ class Stop:
 
     def __init__(self) -> None:
         self._asked = threading.Event()
-        self._tell: Callable[[], object] = _nothing
+        self._tell: Callable[[], object] = lambda: None
 
     def set(self) -> None:
         """Asks the work to stop."""
@@ -89,10 +87,6 @@ class Stop:
         """Says what to call when it is asked to stop from now on; returns whether it was asked before."""
         self._tell = tell
         return self._asked.is_set()
-
-
-def _nothing() -> None:
-    """Does nothing."""
 
 
 NEVER = Stop()  # for work that nobody stops
@@ -181,7 +175,6 @@ class Clock:
         run_waiting(work, self._stop, self.deadline, self._look, patience=None)
 
     def _look(self) -> None:
-        """Stops each problem that has had its time."""
         moment = now()
         for watch, seen in list(self._seen):
             if watch[AT] != seen[0]:

@@ -77,7 +77,6 @@ def _part_beside(path: Path) -> Iterator[Path]:
 
 
 def _remove_leftovers(path: Path) -> None:
-    """Takes away the parts of a file that nobody is writing any more."""
     for part in path.parent.glob(f".{glob.escape(path.name)}.????????.part"):
         with suppress(OSError):
             lock = os.open(part, os.O_RDWR)
@@ -89,7 +88,6 @@ def _remove_leftovers(path: Path) -> None:
 
 
 def _locked(file: int, *, wait: bool) -> bool:
-    """Locks an open file until it is closed; tells whether that was possible."""
     if fcntl is None:
         return False
     try:
@@ -100,7 +98,6 @@ def _locked(file: int, *, wait: bool) -> bool:
 
 
 def _sync(path: Path) -> None:
-    """Sees that a file, or the names in a directory, are on the disk."""
     file = os.open(path, os.O_RDONLY)
     try:
         os.fsync(file)

@@ -64,21 +64,18 @@ def join(*children: object) -> Html:
     return Html("".join(parts))
 
 
-def card(title: str, *parts: str) -> str:
-    """Returns parts under a title, with their style."""
-    style, heading = tag("style", Html(STYLE)), tag("p", tag("b", shown(title)))
-    return tag("div", style, heading, *parts, class_="hasten")
+def card(title: str, *parts: str | tuple[Sequence[str], Iterable[Sequence[object]], int]) -> str:
+    """Returns sentences, and tables of a header, rows and how many there are, under a title."""
+    children = [tag("style", Html(STYLE)), tag("p", tag("b", shown(title)))]
+    for part in parts:
+        if isinstance(part, str):
+            children.append(tag("p", shown(part, 3 * MOST_LETTERS)))
+        elif part[2]:
+            children.append(_table(*part))
+    return tag("div", children, class_="hasten")
 
 
-def sentence(words: str) -> str:
-    """Returns a sentence, which may be longer than other texts."""
-    return tag("p", shown(words, 3 * MOST_LETTERS))
-
-
-def table(header: Sequence[str], rows: Iterable[Sequence[object]], n: int) -> str:
-    """Returns the first of `n` rows and, below them, how many more there are; nothing if there are none."""
-    if not n:
-        return Html()
+def _table(header: Sequence[str], rows: Iterable[Sequence[object]], n: int) -> Html:
     first = list(islice(rows, MOST_ROWS))
     classes = ["number" if all(is_number(row[c]) for row in first) else "" for c in range(len(header))]
 

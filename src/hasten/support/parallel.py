@@ -37,7 +37,6 @@ def in_parallel(run: Callable[[int, int], None], n: int, n_jobs: int, seconds: f
 
 
 def _share(run: Callable[[int, int], None], n: int, n_jobs: int, chunk: int) -> None:
-    """Runs `run` in chunks of so many at most, in the thread of the caller as long as others do not pay."""
     if n_jobs == 1 or n < 2 * n_jobs:
         for start in range(0, n, chunk):
             run(start, min(start + chunk, n))

@@ -57,8 +57,7 @@ class _Lines:
     """A line for each stage, when it begins."""
 
     def __init__(self, console: Console) -> None:
-        self.console = console
-        self.stage = ""
+        self.console, self.stage = console, ""
 
     def __call__(self, stage: str, share: float | None, note: str = "", /) -> None:
         if stage != self.stage:
@@ -70,8 +69,7 @@ class _Bars:
     """A bar for each stage; one that is over stays full, with the time that it took."""
 
     def __init__(self, progress: Progress) -> None:
-        self.progress = progress
-        self.stage = ""
+        self.progress, self.stage = progress, ""
         self.bar: TaskID | None = None
 
     def __call__(self, stage: str, share: float | None, note: str = "", /) -> None:

@@ -13,8 +13,9 @@ import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import msgspec
 import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
@@ -26,15 +27,11 @@ from hasten.support.files import write_whole
 
 Tensors = dict[str, np.ndarray[Any, Any]]
 
-_HEADER = forms.table_of(
-    forms.record(
-        {
-            "dtype": forms.one_of("F64", "F32", "I64", "U8"),  # all that we ever save
-            "shape": forms.many(forms.whole()),
-            "data_offsets": forms.many(forms.whole()),
-        }
-    )
-)
+
+class _Described(msgspec.Struct, forbid_unknown_fields=True):
+    dtype: Literal["F64", "F32", "I64", "U8"]  # all that we ever save
+    shape: list[forms.Count]
+    data_offsets: list[forms.Count]
 
 
 def save_tensors(path: str | os.PathLike[str], format: str, tensors: Tensors, about: Mapping[str, str]) -> None:
@@ -107,16 +104,13 @@ def _header(data: bytes) -> tuple[dict[str, Any], dict[str, str]]:
     size = int.from_bytes(data[:8], "little")
     if not 2 <= size <= len(data) - 8:
         raise forms.Misfit("it does not begin as our files do")
-    header = forms.read_json(data[8 : 8 + size], "its header")
-    forms.table_of(forms.table_of(forms.anything))(header, "its header")
-    about = header.pop("__metadata__", {})
-    forms.table_of(forms.text)(about, "its metadata")
-    return header, about
+    header = forms.read_json(data[8 : 8 + size], "its header", dict[str, dict[str, Any]])
+    return header, forms.fitted(header.pop("__metadata__", {}), dict[str, str], "its metadata")
 
 
 def _parse(data: bytes) -> tuple[Tensors, dict[str, str]]:
     header, about = _header(data)
-    _HEADER(header, "its header")
+    forms.fitted(header, dict[str, _Described], "its header")
     try:
         return load(data), about
     except (SafetensorError, ValueError) as error:

@@ -74,15 +74,10 @@ def all_printed() -> Iterator[None]:
     except OSError as error:
         if error.filename is not None:  # of a file, not of what is printed
             raise
-        _forget_output()
+        with suppress(OSError, ValueError):  # Python would try once more as it ends; not every output is a file
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, sys.stdout.fileno())
+            os.close(nowhere)
         if isinstance(error, BrokenPipeError):
             raise
         raise unwritable(Path("Standard output"), error) from error
-
-
-def _forget_output() -> None:
-    """Sends what is still waiting to be printed nowhere; Python would try once more as it ends."""
-    with suppress(OSError, ValueError):  # not every output is a file
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)

@@ -25,7 +25,7 @@ AT_EXIT = 5.0  # seconds that work nobody waits for has to end with the process
 
 
 class Work(Generic[Result]):
-    """A call that another thread makes; `ended` is set when it has returned or raised."""
+    """A call that another thread makes, an idle one or a new one; `ended` is set when it has returned or raised."""
 
     def __init__(self, call: Callable[[], Result]) -> None:
         self._call, self._context = call, copy_context()
@@ -42,13 +42,6 @@ class Work(Generic[Result]):
         _BUSY.add(self)
         hand.given.put(self)
         self.begun = True
-
-    def do(self) -> None:
-        """Makes the call."""
-        try:
-            self._returned = self._context.run(self._call)
-        except BaseException as error:  # raised again where it is waited for
-            self._raised = error
 
     @property
     def result(self) -> Result:
@@ -70,7 +63,10 @@ class _Hand(threading.Thread):
         kept = True
         while kept:
             work = self.given.get()
-            work.do()
+            try:
+                work._returned = work._context.run(work._call)
+            except BaseException as error:  # raised again where it is waited for
+                work._raised = error
             kept = len(_IDLE) < MAX_IDLE
             if kept:
                 _IDLE.append(self)
@@ -85,18 +81,16 @@ _BUSY: set[Work[Any]] = set()  # begun, and not ended
 
 @atexit.register
 def _see_out() -> None:
-    """Waits for work that was left behind: a solver that calls back when the interpreter is gone ends in a crash."""
+    # A solver that calls back when the interpreter is gone ends in a crash.
     until = time.monotonic() + AT_EXIT
     for work in list(_BUSY):
         work.ended.wait(max(0.0, until - time.monotonic()))
 
 
 class LockOwner(Protocol):
-    """Has locks."""
+    """Has locks, and makes new ones in a forked child, where no other thread is."""
 
-    def _renew_locks(self) -> None:
-        """Makes new ones, in a forked child; no other thread is there."""
-        ...
+    def _renew_locks(self) -> None: ...
 
 
 _OWNERS: WeakSet[LockOwner] = WeakSet()
@@ -107,9 +101,28 @@ def renew_after_fork(owner: LockOwner) -> None:
     _OWNERS.add(owner)
 
 
+class Lock:
+    """A lock for one thread at a time, which may take it again; it is new in a forked child, and in a copy."""
+
+    def __init__(self) -> None:
+        self._renew_locks()
+        renew_after_fork(self)
+
+    def _renew_locks(self) -> None:
+        self._lock = threading.RLock()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *error: object) -> None:
+        self._lock.release()
+
+    def __reduce__(self) -> tuple[type[Lock], tuple[()]]:
+        return Lock, ()
+
+
 def _begin_anew() -> None:
-    """Forgets all threads and renews all locks: a forked child has none of its parent's threads."""
-    _IDLE.clear()
+    _IDLE.clear()  # a forked child has none of its parent's threads
     _BUSY.clear()
     for owner in list(_OWNERS):
         owner._renew_locks()

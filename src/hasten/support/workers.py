@@ -63,9 +63,18 @@ def _with_workers(do: Callable[[Work], Result], first: Work, stream: Iterator[Wo
     told = context.SimpleQueue()
     pool = ProcessPoolExecutor(jobs, context, _begin, (told,))
     waiting: deque[Future[Result]] = deque()
+
+    def tell(do: bytes) -> None:
+        with suppress(OSError):  # the workers have ended
+            for _ in range(jobs):
+                told.put(do)
+
     ended: BaseException | None = None
     try:
-        _start(pool, told, pickle.dumps(do), jobs)
+        with _signals_held():
+            for _ in range(jobs):  # starts all of them, and waits for none
+                pool.submit(_nothing)
+        threading.Thread(target=tell, args=(pickle.dumps(do),), daemon=True).start()
         yield do(first)
         work = next(stream, _NOTHING)
         while work is not _NOTHING or waiting:
@@ -92,20 +101,6 @@ def _with_workers(do: Callable[[Work], Result], first: Work, stream: Iterator[Wo
 _NOTHING: Any = object()
 
 
-def _start(pool: ProcessPoolExecutor, told: Any, do: bytes, jobs: int) -> None:
-    """Starts all workers, and tells each of them what to do, without waiting for any."""
-    with _signals_held():
-        for _ in range(jobs):
-            pool.submit(_nothing)
-    threading.Thread(target=_tell, args=(told, do, jobs), daemon=True).start()
-
-
-def _tell(told: Any, do: bytes, jobs: int) -> None:
-    with suppress(OSError):  # the workers have ended
-        for _ in range(jobs):
-            told.put(do)
-
-
 def _nothing() -> None:
     pass
 
@@ -124,7 +119,7 @@ class _Context(SpawnContext):
 
 @contextmanager
 def _signals_held() -> Iterator[None]:
-    """Holds Ctrl-C back; processes that are started meanwhile never hear of it."""
+    # Holds Ctrl-C back; processes that are started meanwhile never hear of it.
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -136,7 +131,6 @@ def _signals_held() -> Iterator[None]:
 
 
 def _obituary(context: _Context) -> str:
-    """Says how a worker ended, and what may help."""
     end = time.monotonic() + 1.0
     while time.monotonic() < end and any(process.exitcode is None for process in context.processes):
         time.sleep(0.01)  # another thread may have heard first how one ended, and be about to note it
@@ -154,13 +148,13 @@ _DO: Callable[[Any], Any]  # what a worker does with each piece of work
 
 
 def _begin(told: Any) -> None:
-    """Begins a worker: it learns what to do, and does not outlive the process that started it."""
     global _DO
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=end_with_parent, daemon=True).start()
     _DO = pickle.loads(told.get())  # of the process that started it
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
+    """Ends this process once its parent has ended; for a thread of its own."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     parent.join()

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from pathlib import Path
+from typing import Any, Generic, TypeVar, cast
 
 from hasten.errors import HastenError
 from hasten.model.batch import Batch
 from hasten.model.solution import Solutions
 from hasten.support.progress import Tell
+from hasten.support.tensors import Tensors
 
 Text = TypeVar("Text")  # one input with its gold labels, whatever a task makes of it
 Baseline = Callable[[Batch], Solutions]
@@ -65,6 +67,10 @@ class Model(ABC, Generic[Text]):
         """Returns a text with these labels, which `gold` reads again; a cascade needs it."""
         raise HastenError(f"{type(self).__name__} has no `label`, so its answers cannot be put on a text. Write it.")
 
+    def content(self) -> tuple[Tensors, Any] | None:
+        """Returns what a file holds of it: tensors, and what JSON can say. None: a cascade trains it again instead."""
+        return None
+
     def baselines(self) -> Mapping[str, Baseline]:
         """Returns the task's own ways to answer, by name, to be compared with ours."""
         return {}
@@ -84,12 +90,22 @@ class Task(ABC, Generic[Text]):
         """Reads labelled texts from a file."""
 
     def to_json(self, text: Text) -> Any:
-        """Returns a text without its labels as JSON has it, for a black box behind HTTP or in another process."""
-        raise HastenError(f"{type(self).__name__} has no `to_json`, so its texts cannot be sent. Write it.")
+        """Returns a text, with the labels that it has, as JSON can say it; by default, the text itself.
 
-    def of_json(self, text: Text, answer: Any) -> Text:
-        """Returns a text with the labels that a black box answered in JSON."""
-        raise HastenError(f"{type(self).__name__} has no `of_json`, so answers cannot be read. Write it.")
+        Black boxes behind HTTP or in another process get it, and journals hold it.
+        """
+        return text
+
+    def of_json(self, found: Any) -> Text:
+        """Returns the text that JSON says, with the labels that it has."""
+        return cast(Text, found)
+
+    def check_labelled(self, text: Text) -> None:
+        """Refuses a text without labels, which a black box should have given."""
+
+    def of_content(self, path: Path, tensors: Tensors, about: Any) -> Model[Text]:
+        """Makes a model of its `content`, which a file holds; what cannot be one is a `Misfit`."""
+        raise HastenError(f"{type(self).__name__} has no `of_content`, so {path} cannot be read. Write it.")
 
     @abstractmethod
     def train(self, texts: Sequence[Text], *, seed: int, tell: Tell) -> Model[Text]:

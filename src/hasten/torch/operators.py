@@ -20,6 +20,7 @@ from hasten.errors import ProblemError
 from hasten.padded.kernels import spread
 from hasten.padded.search import Inference, Request, above
 from hasten.padded.shapes import Placed
+from hasten.torch.arrays import as_arrays, as_tensors
 
 ENGINES: WeakValueDictionary[str, Inference] = WeakValueDictionary()  # by the name of their layer
 PLAIN = {torch.Tensor, torch.nn.Parameter}
@@ -98,35 +99,6 @@ def engine_of(layer: str) -> Inference:
             f"name={layer!r})."
         )
     return engine
-
-
-def as_arrays(tensors: Sequence[Tensor]) -> list[Any]:
-    """Returns tensors as arrays: without a copy from the CPU, if NumPy knows their type, else in one transfer."""
-    given = [each.detach() if each.requires_grad else each for each in tensors]
-    if not all(each.is_cpu for each in given):
-        device = next(each.device for each in given if not each.is_cpu)
-        order = sorted(range(len(given)), key=lambda n: -given[n].element_size())  # so that each is aligned
-        parts = [given[n].to(device).contiguous().reshape(-1).view(torch.uint8) for n in order]
-        sent = torch.cat(parts).cpu().split([len(part) for part in parts])
-        for n, part in zip(order, sent, strict=True):
-            given[n] = part.view(given[n].dtype).reshape(given[n].shape)
-    return [
-        (each.float() if each.is_floating_point() and each.itemsize < 4 else each).contiguous().numpy()
-        for each in given
-    ]
-
-
-def as_tensors(arrays: Sequence[Any], device: torch.device) -> list[Tensor]:
-    """Returns arrays of ours as tensors, on the CPU without a copy, else in one transfer."""
-    if device.type == "cpu":
-        return [torch.from_numpy(each) for each in arrays]
-    order = sorted(range(len(arrays)), key=lambda n: -arrays[n].itemsize)
-    sent = torch.cat([torch.from_numpy(arrays[n].reshape(-1).view(np.uint8)) for n in order]).to(device)
-    found: list[Any] = list(arrays)
-    for n, part in zip(order, sent.split([arrays[n].nbytes for n in order]), strict=True):
-        like = torch.from_numpy(arrays[n])
-        found[n] = part.view(like.dtype).reshape(like.shape).clone()  # outputs share no memory
-    return found
 
 
 def decode(call: Call) -> list[Tensor]:
@@ -295,7 +267,6 @@ def ask(call: Call) -> list[Tensor]:
     tensors, operation = call.tensors, OPERATIONS[call.what]
     if operation.backward is None:
         tensors = [each.detach() for each in tensors]
-    mapped = torch._C._functorch.peek_interpreter_stack() is not None
     if (
         torch.compiler.is_compiling()
         or torch._C._len_torch_dispatch_stack()
@@ -303,7 +274,9 @@ def ask(call: Call) -> list[Tensor]:
     ):
         found: list[Tensor] = operator(*call.told[:3], tensors, *call.told[3:])
         return found
-    if mapped or (operation.backward and torch.is_grad_enabled() and any(each.requires_grad for each in tensors)):
+    if torch._C._functorch.peek_interpreter_stack() is not None:
+        return list(Mapped.apply(call.told, *tensors))
+    if operation.backward and torch.is_grad_enabled() and any(each.requires_grad for each in tensors):
         return list(Direct.apply(call.told, *tensors))
     return operation.run(call)
 
@@ -350,7 +323,24 @@ operator.register_autograd(
 
 
 class Direct(torch.autograd.Function):
-    """A call without the dispatcher, and under the transforms of `torch.func`."""
+    """A call without the dispatcher."""
+
+    @staticmethod
+    def forward(ctx: Any, told: tuple[Any, ...], *tensors: Tensor) -> tuple[Tensor, ...]:
+        """Returns what the operator does."""
+        outputs = OPERATIONS[told[0]].run(Call.of(told, tensors))
+        keep(ctx, told, tensors, outputs)
+        return tuple(outputs)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *slopes: Tensor) -> Any:
+        """Returns the gradient of the operator."""
+        return None, *backward(ctx, slopes)
+
+
+class Mapped(torch.autograd.Function):
+    """A call under the transforms of `torch.func`, which know no operator; it takes longer than `Direct`."""
 
     @staticmethod
     def forward(told: tuple[Any, ...], *tensors: Tensor) -> tuple[Tensor, ...]:
@@ -362,11 +352,7 @@ class Direct(torch.autograd.Function):
         """Keeps what the gradient needs."""
         keep(ctx, inputs[0], inputs[1:], output)
 
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, *slopes: Tensor) -> Any:
-        """Returns the gradient of the operator."""
-        return None, *backward(ctx, slopes)
+    backward = Direct.backward
 
     @staticmethod
     def vmap(info: Any, dims: tuple[Any, ...], told: tuple[Any, ...], *tensors: Tensor) -> Any:

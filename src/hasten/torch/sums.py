@@ -20,8 +20,9 @@ from hasten.padded.shapes import Placed
 from hasten.sums import marginals, min_marginals
 from hasten.sums import sample as draw
 from hasten.support.arrays import ints, ranges, sizes_of
+from hasten.torch.arrays import as_arrays, as_tensors
 from hasten.torch.executor import Executor, executor_for, run_graphed
-from hasten.torch.operators import Call, as_arrays, as_tensors, ask, engine_of
+from hasten.torch.operators import Call, ask, engine_of
 
 _PLACES: WeakKeyDictionary[Inference, dict[Any, Any]] = WeakKeyDictionary()  # of structures on devices
 

@@ -14,8 +14,8 @@ from hasten.errors import CorpusError, ModelError, ProblemError
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.data.formats import read_conll04
 from hasten.tasks.entity_relation.scoring.black_box import LinearScorer, all_variables, score_variables
+from hasten.tasks.entity_relation.scoring.features import intern
 from hasten.tasks.entity_relation.scoring.gold import gold
-from hasten.tasks.entity_relation.scoring.text import intern
 from hasten.tasks.entity_relation.scoring.training import train_independent, train_structured
 from hasten.tasks.entity_relation.task import NO_RELATION, PAPER_ARGUMENTS, PAPER_ENTITIES
 
@@ -174,14 +174,14 @@ def test_a_seed_fixes_the_weights_and_progress_is_told():
                 epochs=2,
                 n_buckets=2**10,
                 seed=seed,
-                progress=lambda done, of: told.append((done, of)),
+                tell=lambda stage, share, note="": told.append(share),
             ),
         )
 
     for one, two, other in zip(train(1), train(1), train(2), strict=True):
         assert one.relation_weights.tobytes() == two.relation_weights.tobytes()
         assert one.relation_weights.tobytes() != other.relation_weights.tobytes()
-    assert told == [(1, 2), (2, 2)] * 3
+    assert told == [0.5, 1.0] * 3
 
 
 def test_training_on_sentences_without_pairs_is_harmless():

@@ -7,9 +7,8 @@ import json
 import pytest
 
 from hasten.errors import CorpusError
-from hasten.tasks.entity_relation.data.corpora import Corpora, Reading
+from hasten.tasks.entity_relation.data.corpora import Corpora, Reading, Split
 from hasten.tasks.entity_relation.data.formats import write_jsonl
-from hasten.tasks.entity_relation.data.split import Split
 from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.text.lines import Faults
 

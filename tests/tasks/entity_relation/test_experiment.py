@@ -148,7 +148,7 @@ def test_what_is_not_proved_is_solved_and_said_by_whom(sentences, monkeypatch):
     task = EntityRelationTask()
     model = train_black_box("independent", sentences[:40], task, seed=0, tell=tell_nobody)
     test_set = SentenceTestSet.of(task, model, sentences[40:50], Measuring())
-    monkeypatch.setattr("hasten.tasks.evaluation.methods.prove_or_solve", hardly)
+    monkeypatch.setattr("hasten.tasks.evaluation.measuring.prove_or_solve", hardly)
     row = test_set.measure([test_set.certified("certified")], "Measuring", rounds=1)[0].row
     assert (row["proved"], row["exact_match"], row["solver_calls"]) == (0.0, 1.0, 10)
     assert row["answered_by"] == {"highs": 10}

@@ -19,8 +19,9 @@ from hasten.search.beam import BeamSearch
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.data.formats import write_jsonl
 from hasten.tasks.entity_relation.data.synthetic import generate
-from hasten.tasks.entity_relation.explain import explain, read_sentence, variable_names
+from hasten.tasks.entity_relation.explain import explain, read_sentence
 from hasten.tasks.entity_relation.tagger import Tagger
+from hasten.tasks.entity_relation.task import variable_names
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,7 @@ from opened import opened
 
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.scoring import features
-from hasten.tasks.entity_relation.scoring.features import MAX_FEATURES
-from hasten.tasks.entity_relation.scoring.text import intern
+from hasten.tasks.entity_relation.scoring.features import MAX_FEATURES, intern
 from hasten.tasks.text.words import (
     CAPITALISED,
     FLAGS,
@@ -102,7 +101,7 @@ def test_an_old_text_outlives_the_growth_of_its_vocabulary():
 def test_hashes_do_not_depend_on_the_process():
     code = (
         "from hasten.tasks.entity_relation.data.corpus import Sentence\n"
-        "from hasten.tasks.entity_relation.scoring.text import intern\n"
+        "from hasten.tasks.entity_relation.scoring.features import intern\n"
         "s = Sentence('t', ('Colin', 'Éric', '🎈', '1987'), ((0, 1),), ('NNP', 'NNP', 'SYM', 'CD'))\n"
         "print(intern([s]).columns.tolist())"
     )

@@ -6,7 +6,7 @@ import numpy as np
 
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.scoring.cheap import N_CHEAP, relation_features
-from hasten.tasks.entity_relation.scoring.text import intern
+from hasten.tasks.entity_relation.scoring.features import intern
 
 
 def spans(words: str, *bounds: tuple[int, int]) -> Sentence:

@@ -3,8 +3,8 @@
 import pytest
 
 from hasten.errors import CorpusError
+from hasten.tasks.entity_relation.data.corpora import Split, named_part, parts_of
 from hasten.tasks.entity_relation.data.corpus import Sentence
-from hasten.tasks.entity_relation.data.split import Split, named_part, parts_of
 
 
 def sentences(*ids):

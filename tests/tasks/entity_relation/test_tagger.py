@@ -107,12 +107,12 @@ def test_a_damaged_or_foreign_tagger_is_refused(tagger, tmp_path):
     [
         ("features", "some", "no features 'some'"),
         ("entity_labels", [], "no labels"),
-        ("entity_labels", ["person", 1], "must be a string"),
+        ("entity_labels", ["person", 1], "Expected `str`"),
         ("entity_labels", ["person"], "no label"),
-        ("arguments", {"Kill": [["person"]]}, "a list of 2"),
+        ("arguments", {"Kill": [["person"]]}, "`array` of length 2"),
         ("arguments", {}, "the schema differs"),
-        ("no_relation", None, "must be a string"),
-        ("more", 1, "the key 'more'"),
+        ("no_relation", None, "Expected `str`"),
+        ("more", 1, "unknown field `more`"),
     ],
 )
 def test_a_forged_tagger_with_a_right_digest_is_refused(tagger, tmp_path, key, value, words):

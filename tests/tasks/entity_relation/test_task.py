@@ -12,9 +12,9 @@ from hasten.proof.certifier import Certifier
 from hasten.search.beam import BeamSearch
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.data.synthetic import generate
-from hasten.tasks.entity_relation.scoring import native
+from hasten.tasks.entity_relation.scoring import black_box
+from hasten.tasks.entity_relation.scoring.features import intern
 from hasten.tasks.entity_relation.scoring.gold import Unreachable, gold
-from hasten.tasks.entity_relation.scoring.text import intern
 from hasten.tasks.entity_relation.scoring.training import train_independent
 from hasten.tasks.entity_relation.task import FEATURES, PAPER_ARGUMENTS, EntityRelationTask, ordered_pairs
 
@@ -114,7 +114,7 @@ def test_native_search_is_the_lazy_search(task, theta, width):
     for enforce in (False, True):
         search = BeamSearch(width, rng.normal(size=task.schema.n_weights), enforce, theta=theta)
         lazy = task.batch(text.n_entities, model.lazy(text))
-        ours, theirs = native.search(model, text, lazy, search), search(lazy)
+        ours, theirs = black_box.search(model, text, lazy, search), search(lazy)
         np.testing.assert_array_equal(ours.labels, theirs.labels)
         np.testing.assert_array_equal(ours.n_costs, theirs.n_costs)
         np.testing.assert_array_equal(ours.cost, theirs.cost)
@@ -143,8 +143,12 @@ def test_labels_that_the_paper_lacks_are_taken_from_the_corpus_unless_that_is_fo
 
 
 def test_a_type_named_like_a_relation_is_not_that_relation():
-    assert EntityRelationTask().lacks([pair((0, 1, "Kill"), types=("Kill", "person"))]) == ("a", "Kill")
-    assert EntityRelationTask().lacks([pair((0, 1, "Kill"), types=("person", "person"))]) is None
+    assert (
+        EntityRelationTask()
+        .lacks([pair((0, 1, "Kill"), types=("Kill", "person"))])
+        .startswith("Sentence 'a' has the label 'Kill', which the task lacks")
+    )
+    assert EntityRelationTask().lacks([pair((0, 1, "Kill"), types=("person", "person"))]) == ""
 
 
 def test_a_relation_may_be_named_as_we_name_none():
@@ -184,12 +188,12 @@ def test_gold_that_a_task_cannot_express_is_counted_by_its_reason():
         pair((0, 1, "treats"), (1, 0, "treats"), types=("drug", "drug")),
     ]
     found = Unreachable.of(test, task)
-    assert (found.types, found.relations) == ({"cell": 1}, {"causes": 1})
-    assert found.signatures == {"treats from gene to drug": 1, "treats from drug to drug": 2}
+    assert (found.reasons["types"], found.reasons["relations"]) == ({"cell": 1}, {"causes": 1})
+    assert found.reasons["signatures"] == {"treats from gene to drug": 1, "treats from drug to drug": 2}
     assert found.n == 5
     assert "treats from drug to drug 2" in str(found)
     wide = EntityRelationTask(["drug"], {"treats": {("drug", "drug")}})
-    assert Unreachable.of(test[3:], wide).both_ways == {"treats and treats": 1}
+    assert Unreachable.of(test[3:], wide).reasons["both_ways"] == {"treats and treats": 1}
     assert Unreachable.of(test[3:], EntityRelationTask.induced(test[3:])).n == 0
 
 

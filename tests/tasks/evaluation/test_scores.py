@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import msgspec
 import pytest
 
 from hasten.tasks.evaluation.evaluation_page import render
@@ -72,7 +73,7 @@ def test_nothing_at_all_is_no_score_and_no_error():
 def test_the_page_shows_scores_escapes_names_and_folds_rare_labels():
     pairs = [([(0, f"<i>{n}")], [(0, f"<i>{n % 7}")]) for n in range(40)]
     tally = tally_of(pairs * 3)
-    kinds = {"type": tally.result()["type"].as_dict()}
+    kinds = {"type": msgspec.to_builtins(tally.result()["type"])}
     page = render(
         {"about": {"model": "<m>", "source": "s"}, "n": tally.n, "exact": 0.5, "valid": 1.0, "kinds": kinds,
          "unreachable": {"in_words": "None of <it>."}}

@@ -1,8 +1,7 @@
 """Clauses: `.cnf` files of DIMACS, and `.wcnf` files with weights, in the format of 2022 (`h` for hard) or before.
 
-Variables are called `1`, `2` and so on. The objective is the weight of the soft clauses that are broken, as MaxSAT
-solvers count it. A soft clause of one literal is a coefficient; a longer one has a column that says whether it is
-broken.
+The objective is the weight of the soft clauses that are broken, as MaxSAT solvers count it. A soft clause of one
+literal is a coefficient; a longer one has a column that says whether it is broken.
 """
 
 from __future__ import annotations

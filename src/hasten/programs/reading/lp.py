@@ -1,16 +1,5 @@
 """LP files, as CPLEX, Gurobi and HiGHS write them: read here, so that names may be `x[1,a]` and errors have a line.
 
-    Minimize
-      cost: 3 x[1] + 2 y + [ 2 x[1] * y + y ^2 ] / 2
-    Subject To
-      c1: x[1] + y <= 1
-      c2: y = 1 -> x[1] >= 1
-    Bounds
-      y <= 4
-    Generals
-      y
-    End
-
 Every term but the first of a sum has a sign, and nothing but a label may follow a right-hand side in its line: HiGHS'
 own reader takes `x y`, `3 4 x` and `x <= 0 + 5` for something else than they seem to say. Special ordered sets,
 semicontinuous variables, quadratic rows and general constraints are refused.

@@ -1,9 +1,8 @@
 """MPS files, fixed and free, with names without spaces: read here, so that an error can say in which line it is.
 
-Known beyond the classic sections: OBJSENSE, OBJSENSE MAX in one line, QUADOBJ and QMATRIX, INDICATORS, exponents with
-the letter D. Special ordered sets and semicontinuous variables are refused, and so is everything that solvers read in
-different ways: several sets of right-hand sides or bounds, the same thing said twice, words behind the end of a line or
-the name of a section, a negative upper bound without a lower one.
+Known beyond the classic sections: OBJSENSE, QUADOBJ, QMATRIX, INDICATORS, exponents with the letter D. What solvers
+read in different ways is refused: several sets of right-hand sides or bounds, the same thing said twice, words behind
+the end of a line or the name of a section, a negative upper bound without a lower one.
 """
 
 from __future__ import annotations

@@ -1,16 +1,8 @@
-"""Cost function networks: `.wcsp` and `.cfn` files of toulbar2, and `.uai` files, MARKOV or BAYES.
+"""Cost function networks: `.wcsp` and `.cfn` files (JSON) of toulbar2, and `.uai` files, MARKOV or BAYES.
 
-A cost of a `.wcsp` file at or above its upper bound is forbidden, and so is an answer that costs as much. Of the global
-cost functions, `salldiff` and `sgcc` with small scopes are read, as tables. As in toulbar2, a tuple that is given twice
-costs what is said last, and variables may have more values than the largest number that the first line names.
-
-A cost of a `.uai` file is minus the logarithm of a probability; a probability of 0 is forbidden. So an answer's
-objective is minus the logarithm of its (unnormalised) probability.
-
-A `.cfn` file is JSON, with names for variables and values. With "mustbe": ">-100" the sum of the costs is maximised.
-
-{"problem": {"name": …, "mustbe": "<100"}, "variables": {name: size or [values]},
- "functions": {name: {"scope": […], "defaultcost": …, "costs": […]}}}
+A cost of a `.wcsp` file at or above its upper bound is forbidden, and so is an answer that costs as much; of the global
+cost functions `salldiff` and `sgcc` are read, as tables; a tuple that is given twice costs what is said last. A cost of
+a `.uai` file is minus the logarithm of a probability. With "mustbe": ">-100" a `.cfn` file is maximised.
 """
 
 from __future__ import annotations

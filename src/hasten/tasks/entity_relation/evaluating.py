@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from itertools import tee
 
 from hasten.errors import CorpusError
 from hasten.model.solution import Source
 from hasten.support.words import first_few
 from hasten.tasks.entity_relation.data.corpus import Sentence
-from hasten.tasks.entity_relation.labelling import Labelled
 from hasten.tasks.entity_relation.scoring.gold import Unreachable
 from hasten.tasks.entity_relation.tagger import Tagger
 from hasten.tasks.evaluation.scores import Evaluation, Item, Tally
@@ -26,31 +24,24 @@ NO_ENTITY = "none"
 
 def evaluate(tagger: Tagger, sentences: Iterable[Sentence], *, seed: int = 0) -> Evaluation:
     """Lets a tagger label annotated sentences, of which it sees no label, and compares."""
-    tally = Tally((TYPE, RELATION, STRICT), seed)
-    valid = proved = by_solver = failed = 0
-    unreachable = Unreachable.of((), tagger.task)
-    for sentence, answer in _answered(tagger, sentences):
-        tally.add(items_of(sentence), items_of(answer.sentence))
+    tally, counts, unreachable = Tally((TYPE, RELATION, STRICT), seed), Counter[str](), Unreachable.of((), tagger.task)
+    gold, text = tee(_annotated(sentences))
+    for sentence, answer in zip(gold, tagger.label(text), strict=True):
+        tally.add(_items(sentence), _items(answer.sentence))
         unreachable = unreachable + Unreachable.of((sentence,), tagger.task)
-        valid += answer.valid
-        proved += answer.proved
-        by_solver += answer.source is Source.SOLVER
-        failed += bool(answer.reason)
+        by_solver, failed = answer.source is Source.SOLVER, bool(answer.reason)
+        counts.update(n_valid=answer.valid, n_proved=answer.proved, n_by_solver=by_solver, n_failed=failed)
     if not tally.n:
         raise CorpusError("There is no sentence to evaluate on. Give sentences with types and relations.")
-    if 0 < unreachable.n_types == unreachable.types.total():
+    types = unreachable.reasons["types"]
+    if 0 < unreachable.n_types == types.total():
         raise CorpusError(
-            f"The model knows none of the types of these sentences: {first_few(list(unreachable.types), 8)}. "
+            f"The model knows none of the types of these sentences: {first_few(list(types), 8)}. "
             f"Its own are {first_few(tagger.task.entity_labels, 8)}. Was it trained on another corpus?"
         )
     kinds = tally.result()
-    kinds[STRICT] = replace(kinds[STRICT], confused=Counter())  # its places have types in them: nothing shares one
-    return Evaluation(kinds, tally.n, tally.n_exact, valid, proved, by_solver, failed, unreachable)
-
-
-def _answered(tagger: Tagger, sentences: Iterable[Sentence]) -> Iterator[tuple[Sentence, Labelled]]:
-    gold, text = tee(_annotated(sentences))
-    yield from zip(gold, tagger.label(text), strict=True)
+    kinds[STRICT].confused = []  # its places have types in them: nothing shares one
+    return Evaluation(kinds, tally.n, tally.n_exact, unreachable=unreachable.as_dict(), **counts)
 
 
 def _annotated(sentences: Iterable[Sentence]) -> Iterator[Sentence]:
@@ -62,7 +53,7 @@ def _annotated(sentences: Iterable[Sentence]) -> Iterator[Sentence]:
         yield sentence
 
 
-def items_of(sentence: Sentence) -> dict[str, set[Item]]:
+def _items(sentence: Sentence) -> dict[str, set[Item]]:
     """Returns what is labelled in a sentence: its spans, its pairs, and its pairs with the types of both."""
     types = sentence.types or ("",) * len(sentence.spans)
     relations = sentence.relations or ()

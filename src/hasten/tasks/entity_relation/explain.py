@@ -6,21 +6,17 @@ The page needs nothing else, no scripts and no network; whoever never read the p
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-import numpy as np
-
 from hasten.errors import CorpusError
-from hasten.model.solution import Solution
 from hasten.proof.certifier import Certifier
 from hasten.search.beam import greedy
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.data.formats.jsonl import from_json
 from hasten.tasks.entity_relation.labelling import in_words
 from hasten.tasks.entity_relation.tagger import Tagger
-from hasten.tasks.entity_relation.task import ordered_pairs
+from hasten.tasks.entity_relation.task import variable_names
 from hasten.trace.drawing import on_a_page, paragraphs
 from hasten.trace.events import Trace
 
@@ -57,7 +53,10 @@ class Explanation:
 
     def to_html(self) -> str:
         """Returns it as a page."""
-        words = self._words()
+        words = " ".join(
+            f"<mark>{escape(words)}<small>{escape(kind)}</small></mark>" if kind else escape(words)
+            for words, kind in self._pieces()
+        )
         lead = [
             "The black box gives every label a cost; its answer is the cheapest labelling that breaks no constraint, "
             f"proved below. It has {len(self.proof.names)} variables: a type for each entity, and a relation for "
@@ -76,22 +75,12 @@ class Explanation:
             f"<style>{PAGE}</style></head><body><main>{''.join(parts)}</main></body></html>\n"
         )
 
-    def _phrases(self) -> list[str]:
-        return [" ".join(self.sentence.tokens[first:last]) for first, last in self.sentence.spans]
-
     def _relations(self) -> list[str]:
-        phrases = self._phrases()
+        phrases = [" ".join(self.sentence.tokens[first:last]) for first, last in self.sentence.spans]
         return [f"{phrases[source]} → {phrases[target]}: {name}." for source, target, name in self.relations]
 
     def _marked(self) -> str:
         return " ".join(f"[{words}]({kind})" if kind else words for words, kind in self._pieces())
-
-    def _words(self) -> str:
-        pieces = self._pieces()
-        return " ".join(
-            f"<mark>{escape(words)}<small>{escape(kind)}</small></mark>" if kind else escape(words)
-            for words, kind in pieces
-        )
 
     def _pieces(self) -> list[tuple[str, str]]:
         """Returns the words of the sentence in order, those of entities together with their types."""
@@ -113,22 +102,15 @@ def explain(tagger: Tagger, sentence: Sentence, *, width: int | None = None, the
             f"Sentence {sentence.id!r} has {len(sentence.spans)} entities; of more than {MOST_ENTITIES} a picture "
             "shows too little. Choose a shorter sentence."
         )
-    text, task = tagger.scorer.read([sentence]), tagger.task
+    text, task, n = tagger.scorer.read([sentence]), tagger.task, len(sentence.spans)
     problem = task.batch(text.n_entities, tagger.scorer.costs(text)[0])[0]
     names = variable_names([" ".join(sentence.tokens[first:last]) for first, last in sentence.spans])
     proof = Certifier().trace(problem, names=names)
-    search = tagger.beam(width, theta)
     best = proof.solution
-    reference: Solution | None = best if best is not None and best.values is not None else None
-    searches = tuple(each.trace(problem, reference, names=names) for each in (greedy(), search))
-    labels = np.zeros(0, dtype=np.int64) if reference is None else reference.labels
-    types, relations = in_words(task, labels, len(sentence.spans)) if reference is not None else ((), ())
-    return Explanation(sentence, types or ("",) * len(sentence.spans), relations, searches, proof)
-
-
-def variable_names(phrases: Sequence[str]) -> list[str]:
-    """Returns what people call the variables of a sentence: its entities, then its ordered pairs."""
-    return [*phrases, *(f"{phrases[source]} → {phrases[target]}" for source, target in ordered_pairs(len(phrases)))]
+    reference = None if best is None or best.values is None else best
+    searches = tuple(each.trace(problem, reference, names=names) for each in (greedy(), tagger.beam(width, theta)))
+    types, relations = in_words(task, reference.labels, n) if reference is not None else (("",) * n, ())
+    return Explanation(sentence, types, relations, searches, proof)
 
 
 def read_sentence(text: str) -> Sentence:
@@ -155,7 +137,5 @@ def read_sentence(text: str) -> Sentence:
 
 def _parts(word: str) -> list[str]:
     """Returns a word without the marks around it, and these marks: corpora have them as tokens of their own."""
-    found = re.fullmatch(r"([\"'“‘(]*)(.*?)([\"'”’),;:!?.]*)", word, re.DOTALL)
-    assert found is not None
-    before, middle, after = found.groups()
+    ((before, middle, after),) = re.findall(r"(?s)^([\"'“‘(]*)(.*?)([\"'”’),;:!?.]*)$", word)
     return [*before, *([middle] if middle else []), *after]

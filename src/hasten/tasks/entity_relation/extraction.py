@@ -4,32 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from hasten.errors import CorpusError
 from hasten.model.batch import Batch
+from hasten.support import forms
 from hasten.support.progress import Tell
+from hasten.support.tensors import Tensors
+from hasten.tasks.entity_relation.black_boxes import Box, read_black_box, train_black_box
 from hasten.tasks.entity_relation.data.corpus import JOINT, Relation, Sentence
 from hasten.tasks.entity_relation.data.formats import read_corpus
 from hasten.tasks.entity_relation.data.formats.jsonl import from_object, to_json
-from hasten.tasks.entity_relation.names import Training
-from hasten.tasks.entity_relation.scoring.black_box import LinearScorer
-from hasten.tasks.entity_relation.scoring.text import intern
-from hasten.tasks.entity_relation.scoring.training import train_black_box
-from hasten.tasks.entity_relation.task import EntityRelationTask, ordered_pairs
+from hasten.tasks.entity_relation.names import BlackBox
+from hasten.tasks.entity_relation.task import EntityRelationTask, ordered_pairs, variable_names
 from hasten.tasks.task import Model, Task
 
 
 @dataclass(frozen=True, eq=False)
 class ExtractionModel(Model[Sentence]):
-    """A linear model of types and relations, under the constraints of its task."""
+    """A model of types and relations, under the constraints of its task."""
 
     task: EntityRelationTask
-    scorer: LinearScorer
+    scorer: Box
 
     def batch(self, texts: Sequence[Sentence]) -> Batch:
         """Returns sentences as problems with all their costs."""
-        text = intern(texts)
+        text = self.scorer.read(texts)
         return self.task.batch(text.n_entities, self.scorer.costs(text)[0])
 
     def gold(self, text: Sentence) -> Sequence[str]:
@@ -49,8 +52,11 @@ class ExtractionModel(Model[Sentence]):
 
     def names(self, text: Sentence) -> Sequence[str]:
         """Returns the words of each span and pair."""
-        words = [" ".join(text.tokens[start:end]) for start, end in text.spans]
-        return [*words, *(f"{words[source]} → {words[target]}" for source, target in ordered_pairs(len(words)))]
+        return variable_names([" ".join(text.tokens[start:end]) for start, end in text.spans])
+
+    def content(self) -> tuple[Tensors, Any]:
+        """Returns what a file holds of it."""
+        return self.scorer.tensors(), {"task": self.task.settings(), "scorer": self.scorer.about()}
 
     @property
     def null_labels(self) -> frozenset[str]:
@@ -60,9 +66,12 @@ class ExtractionModel(Model[Sentence]):
 
 @dataclass(frozen=True)
 class Extraction(Task[Sentence]):
-    """Types of spans and relations between them; types, relations and constraints are those of the labelled text."""
+    """Types of spans and relations between them; types, relations and constraints are those of the labelled text.
 
-    training: str = Training.STRUCTURED  # or Training.INDEPENDENT
+    `training` is the model, a `BlackBox`: linear by default; "neural" needs the extra of that name.
+    """
+
+    training: str = BlackBox.STRUCTURED
     title: str = "Entities and relations"
 
     def read(self, path: str) -> Iterator[Sentence]:
@@ -70,19 +79,31 @@ class Extraction(Task[Sentence]):
         return read_corpus(path)
 
     def train(self, texts: Sequence[Sentence], *, seed: int, tell: Tell) -> ExtractionModel:
-        """Trains the linear model."""
+        """Trains the model."""
         task = EntityRelationTask.induced(texts)
         return ExtractionModel(task, train_black_box(self.training, texts, task, seed=seed, tell=tell))
 
     def to_json(self, text: Sentence) -> Any:
-        """Returns a sentence as JSON has it, without its labels."""
-        return to_json(text.unlabeled())
+        """Returns a sentence as our JSON lines have it."""
+        return to_json(text)
 
-    def of_json(self, text: Sentence, answer: Any) -> Sentence:
-        """Returns a sentence with the `types` and `relations` of an answer."""
-        if not isinstance(answer, dict) or not {"types", "relations"} <= set(answer):
-            raise CorpusError(f"An answer should be an object with 'types' and 'relations', not {answer!r:.80}.")
-        spans = [list(span) for span in text.spans]
-        labels = {key: answer[key] for key in ("types", "relations")}
-        found = from_object({"id": text.id, "tokens": list(text.tokens), "spans": spans} | labels, text.id)
-        return replace(text, types=found.types, relations=found.relations)
+    def of_json(self, found: Any) -> Sentence:
+        """Returns the sentence that an object stands for."""
+        if not isinstance(found, dict):
+            raise CorpusError(f"A sentence should be an object, not {found!r:.80}.")
+        return from_object(found, "")
+
+    def check_labelled(self, text: Sentence) -> None:
+        """Refuses a sentence without types or relations."""
+        if not text.annotated:
+            raise CorpusError(f"Sentence {text.id!r} should have 'types' and 'relations'; [] where there are none.")
+
+    def of_content(self, path: Path, tensors: Tensors, about: Any) -> ExtractionModel:
+        """Makes a model of what a file holds."""
+        held = forms.fitted(about, _About, "its model")
+        return ExtractionModel(EntityRelationTask.of_settings(held.task), read_black_box(path, tensors, held.scorer))
+
+
+class _About(msgspec.Struct, forbid_unknown_fields=True):
+    task: Any
+    scorer: dict[str, str]

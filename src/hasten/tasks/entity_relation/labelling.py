@@ -15,7 +15,7 @@ from hasten.errors import ProblemError
 from hasten.model.solution import SOURCES, STATUSES, WITHOUT_ANSWER, Solutions, Source, Status, numbered
 from hasten.speedup.predictor import Speedup
 from hasten.support.arrays import BoolArray, IntArray, offsets
-from hasten.tasks.entity_relation.data.columns import Columns, Entries, Row
+from hasten.tasks.entity_relation.data.columns import Columns, Row
 from hasten.tasks.entity_relation.data.corpus import JOINT, Relation, Sentence
 from hasten.tasks.entity_relation.data.formats.jsonl import Line, encode_lines
 from hasten.tasks.entity_relation.data.synthetic import generate
@@ -59,8 +59,8 @@ class Answers(NamedTuple):
         found = self.found
         by = np.bincount(found.source, minlength=len(SOURCES)).tolist()
         counts = Counter({f"by_{source.name.lower()}": n for source, n in zip(SOURCES, by, strict=True) if n})
-        counts.update(problems=len(found), proved=int(found.proved.sum()), late=int(self.late.sum()))
-        counts.update(failed=len(found.reasons))
+        proved, late, failed = int(found.proved.sum()), int(self.late.sum()), len(found.reasons)
+        counts.update(problems=len(found), proved=proved, late=late, failed=failed)
         return counts
 
     def lines(self) -> list[Line]:
@@ -121,9 +121,9 @@ class Labeller:
     def begin(self, shard: int) -> None:
         """Begins a shard; nothing is drawn here."""
 
-    def read(self, piece: Entries) -> Columns:
+    def read(self, piece: Any) -> Columns:
         """Reads sentences; one thread may read while another answers."""
-        return Columns.read(piece, self.vocabulary)
+        return Columns.read(piece.entries(), self.vocabulary)
 
     def answer(self, items: Columns) -> tuple[list[Line], Counter[str]]:
         """Returns the labelled sentences as lines, and counts."""
@@ -148,11 +148,9 @@ class Labeller:
         labels = list[Any](all_in_words(task, found.labels, text.n_entities))
         without = np.isin(found.status, numbered(*WITHOUT_ANSWER)) & ~found.valid
         for p in np.flatnonzero(without).tolist():
-            if STATUSES[found.status[p]] is not Status.FAILED:
-                raise ProblemError(
-                    f"Sentence {sentences.rows[p].id!r} has no valid labels: {STATUSES[found.status[p]]}"
-                )
-            labels[p] = None
+            labels[p], status = None, STATUSES[found.status[p]]
+            if status is not Status.FAILED:
+                raise ProblemError(f"Sentence {sentences.rows[p].id!r} has no valid labels: {status}")
         late = np.zeros(len(found), dtype=bool) if searches else ~found.optimal
         late[list(found.reasons)] = False
         return Answers(sentences.rows, labels, found, late)
@@ -178,7 +176,9 @@ def all_in_words(task: EntityRelationTask, labels: IntArray, n_entities: IntArra
     related = labels != len(task.relation_labels) - 1
     related[of_spans] = False
     relations: dict[int, list[Relation]] = {}
-    for p, source, target, label in _arguments(np.flatnonzero(related), variable_at, n_entities, labels):
+    places = np.flatnonzero(related)
+    arguments = _arguments(places, variable_at, n_entities)
+    for (p, source, target), label in zip(arguments, labels[places].tolist(), strict=True):
         names = task.relation_labels[label].split(JOINT)
         relations.setdefault(p, []).extend((source, target, name) for name in names)
     ends = span_at.tolist()
@@ -186,10 +186,8 @@ def all_in_words(task: EntityRelationTask, labels: IntArray, n_entities: IntArra
         yield tuple(types[ends[p] : ends[p + 1]]), tuple(relations.get(p, ()))
 
 
-def _arguments(
-    places: IntArray, variable_at: IntArray, n_entities: IntArray, labels: IntArray
-) -> Iterator[tuple[int, int, int, int]]:
-    """Yields the sentence, the source, the target and the label of each relation variable, given by its place."""
+def _arguments(places: IntArray, variable_at: IntArray, n_entities: IntArray) -> Iterator[tuple[int, int, int]]:
+    """Yields the sentence, the source and the target of each relation variable, given by its place."""
     sentence = np.searchsorted(variable_at, places, side="right") - 1
     n = n_entities[sentence]
     pair, backward = np.divmod(places - variable_at[sentence] - n, 2)
@@ -202,4 +200,4 @@ def _arguments(
     left += pairs_before(left + 1) <= pair
     right = left + 1 + pair - pairs_before(left)
     source, target = np.where(backward, right, left), np.where(backward, left, right)
-    return zip(sentence.tolist(), source.tolist(), target.tolist(), labels[places].tolist(), strict=True)
+    return zip(sentence.tolist(), source.tolist(), target.tolist(), strict=True)

@@ -50,15 +50,6 @@ class Model(StrEnum):
         return cls.PAPER_SPEEDUP if paper else cls.SPEEDUP
 
 
-class BySize(StrEnum):
-    """The methods that are timed by the size of sentences."""
-
-    ILP = "ilp"
-    GREEDY = "search"
-    BEAM = "beam 2"
-    CERTIFIED = "certified"
-
-
 class Labeller(StrEnum):
     """Who labelled an example sentence."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -33,6 +33,7 @@ from hasten.tasks.entity_relation.task import EntityRelationTask
 FORMAT = "hasten.tagger/3"
 KIND = "labeller of entities and relations"  # as errors call it: a tagger is what `hasten tag` trains
 MAX_NODES = 20_000  # of branching, before the solver is asked
+SPEEDUP = "speedup/"  # begins the names of what a file holds of the speedup
 LEARNING_LIMIT = 2.0  # seconds for a sentence that is only learned from
 
 
@@ -101,8 +102,8 @@ class Tagger:
         """
         task, risk, seed = task or EntityRelationTask.fitting(labelled), settings.risk, settings.seed
         taught, fresh = labelled, unlabeled
-        if not unlabeled and n_held_out(len(labelled)) >= problems_needed(risk):
-            fresh, taught = split(labelled, n_held_out(len(labelled)) / len(labelled), seed)
+        if not unlabeled and _n_held_out(len(labelled)) >= problems_needed(risk):
+            fresh, taught = split(labelled, _n_held_out(len(labelled)) / len(labelled), seed)
         scorer = train_black_box(settings.black_box, taught, task, seed=seed, tell=tell)
         text = scorer.read([*taught, *fresh])
         tell("Scoring the text to learn from", None)
@@ -111,7 +112,7 @@ class Tagger:
         search, limits = Search(settings.width), Limits(LEARNING_LIMIT, max_nodes=MAX_NODES)
         trust = Trust(audit=0.0, min_agreement=None)
         speedup = Speedup(task.schema, answer=search, trust=trust, limits=limits, seed=seed)
-        cut = len(batch) - min(n_held_out(len(batch)), len(fresh) or len(batch))
+        cut = len(batch) - min(_n_held_out(len(batch)), len(fresh) or len(batch))
         speedup.fit(batch.select(np.arange(cut)))
         note = ""
         if len(batch) - cut >= problems_needed(risk):
@@ -164,33 +165,30 @@ class Tagger:
     def _content(self) -> tuple[Tensors, dict[str, str]]:
         """Returns what a file holds: tensors, and what is said about them."""
         tensors, about = content(self.speedup)
-        tensors = {f"black_box/{name}": tensor for name, tensor in self.scorer.tensors().items()} | _put(tensors)
-        return tensors, self.scorer.about() | _put(about) | {"task": json.dumps(self.task.settings())}
+        kept = {f"black_box/{name}": tensor for name, tensor in self.scorer.tensors().items()}
+        kept |= {SPEEDUP + name: tensor for name, tensor in tensors.items()}
+        said = self.scorer.about() | {SPEEDUP + name: each for name, each in about.items()}
+        return kept, said | {"task": json.dumps(self.task.settings())}
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Tagger:
         """Reads what `save` wrote."""
         tensors, about = load_tensors(path, FORMAT, KIND)
-        black_box = {name: each for name, each in tensors.items() if not name.startswith("speedup/")}
-        weights = {name.removeprefix("black_box/"): each for name, each in black_box.items()}
+        mine: Any = [
+            {name.removeprefix(SPEEDUP): each for name, each in kept.items() if name.startswith(SPEEDUP)}
+            for kept in (tensors, about)
+        ]
+        others = {name: each for name, each in tensors.items() if not name.startswith(SPEEDUP)}
+        weights = {name.removeprefix("black_box/"): each for name, each in others.items()}
         scorer = read_black_box(path, weights, about)
         with reading(path):
             task = EntityRelationTask.of_settings(forms.read_json(about.get("task", ""), "its task"))
-        speedup = of_content(Speedup, Path(path), (_taken(tensors), _taken(about)), task.schema)
+        speedup = of_content(Speedup, Path(path), tuple(mine), task.schema)
         with reading(path):
             return cls(task, scorer, speedup)
 
 
-def _put(kept: Mapping[str, Any]) -> dict[str, Any]:
-    return {f"speedup/{name}": each for name, each in kept.items()}
-
-
-def _taken(every: Mapping[str, Any]) -> dict[str, Any]:
-    prefix = "speedup/"
-    return {name.removeprefix(prefix): each for name, each in every.items() if name.startswith(prefix)}
-
-
-def n_held_out(n: int) -> int:
+def _n_held_out(n: int) -> int:
     """Returns how many of so many sentences calibrate theta: a tenth; the others are learned from."""
     return min(n - n * 9 // 10, n - 1)
 

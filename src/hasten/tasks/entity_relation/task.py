@@ -8,11 +8,12 @@ the relations i → j and j → i.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
-from itertools import combinations, count
+from itertools import chain, combinations, count
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from hasten.errors import CorpusError, SchemaError
@@ -42,44 +43,14 @@ FEW = 8  # names that are printed
 FEATURES = ("triples", "paper", "both")
 
 
-def entity_relation_schema(
-    entity_labels: Sequence[str] = PAPER_ENTITIES,
-    arguments: Arguments = PAPER_ARGUMENTS,
-    *,
-    no_relation: str = NO_RELATION,
-    features: str = "paper",
-    both_ways: Collection[tuple[str, str]] = (),
-) -> Schema:
-    """Returns the schema of the task, by default the paper's; `EntityRelationTask` says what the arguments are.
-
-    The table `args` says which entities a relation joins, `both` which pairs may be related both ways, if any. The
-    other factors are features alone.
-    """
-    if features not in FEATURES:
-        raise SchemaError(f"There are no features {features!r}. There are {', '.join(FEATURES)}.")
-    if no_relation in arguments:
-        raise SchemaError(f"{no_relation!r} stands for no relation; it cannot have arguments.")
-    schema = Schema()
-    entity = schema.variable("entity", entity_labels)
-    relation = schema.variable("relation", (*arguments, no_relation))
-    args = schema.factor("args", source=entity, relation=relation, target=entity)
-    args.allow(relation=no_relation)
-    for name, pairs in arguments.items():
-        for source, target in pairs:
-            args.allow(relation=name, source=source, target=target)
-    both = schema.factor("both", learned=features == "both", forward=relation, backward=relation)
-    both.allow(forward=no_relation).allow(backward=no_relation)
-    for there, back in sorted(both_ways):
-        both.allow(forward=there, backward=back)
-    if features != "triples":
-        schema.factor("source_relation", source=entity, relation=relation)
-        schema.factor("relation_target", relation=relation, target=entity)
-    return schema
-
-
 def ordered_pairs(n_entities: int) -> list[tuple[int, int]]:
     """Returns (source, target) of each relation of a sentence, in the order of its variables."""
     return [way for left, right in combinations(range(n_entities), 2) for way in ((left, right), (right, left))]
+
+
+def variable_names(phrases: Sequence[str]) -> list[str]:
+    """Returns what people call the variables of a sentence: its entities, then its ordered pairs."""
+    return [*phrases, *(f"{phrases[source]} → {phrases[target]}" for source, target in ordered_pairs(len(phrases)))]
 
 
 class EntityRelationTask:
@@ -89,6 +60,9 @@ class EntityRelationTask:
     pair may have at once, one each way: (forward, backward) and (backward, forward). `features` are those of the
     speedup classifier: "paper" counts (source, relation) and (relation, target) pairs and triples; "both" adds the
     two relations of a pair; "triples" has triples alone (pairs can be folded into them: see `folded`).
+
+    The table `args` of its schema says which entities a relation joins, `both` which pairs may be related both ways, if
+    any. The other factors are features alone.
     """
 
     def __init__(
@@ -100,15 +74,30 @@ class EntityRelationTask:
         features: str = "paper",
         both_ways: Collection[tuple[str, str]] = (),
     ) -> None:
+        if features not in FEATURES:
+            raise SchemaError(f"There are no features {features!r}. There are {', '.join(FEATURES)}.")
+        if no_relation in arguments:
+            raise SchemaError(f"{no_relation!r} stands for no relation; it cannot have arguments.")
         self.entity_labels = tuple(entity_labels)
         self.relation_labels = (*arguments, no_relation)
         self.arguments = {name: frozenset(pairs) for name, pairs in arguments.items()}
         self.no_relation = no_relation
         self.features = features
         self.both_ways = frozenset(both_ways)
-        self.schema = entity_relation_schema(
-            entity_labels, arguments, no_relation=no_relation, features=features, both_ways=both_ways
-        )
+        self.schema = schema = Schema()
+        entity, relation = schema.variable("entity", entity_labels), schema.variable("relation", self.relation_labels)
+        args = schema.factor("args", source=entity, relation=relation, target=entity)
+        args.allow(relation=no_relation)
+        for name, pairs in arguments.items():
+            for source, target in pairs:
+                args.allow(relation=name, source=source, target=target)
+        both = schema.factor("both", learned=features == "both", forward=relation, backward=relation)
+        both.allow(forward=no_relation).allow(backward=no_relation)
+        for there, back in sorted(both_ways):
+            both.allow(forward=there, backward=back)
+        if features != "triples":
+            schema.factor("source_relation", source=entity, relation=relation)
+            schema.factor("relation_target", relation=relation, target=entity)
         self._structures: Cache[int, Structure] = Cache(MAX_VARIABLES)
 
     @classmethod
@@ -123,7 +112,8 @@ class EntityRelationTask:
             raise SchemaError("No sentence has entity types. Induce a task from an annotated corpus.")
         arguments = dict(sorted(induce_arguments(sentences).items()))
         taken = {part for name in arguments for part in name.split(JOINT)}
-        nothing = no_relation or next(name for name in _names_for_none() if name not in taken)
+        names = chain([NO_RELATION], (f"{NO_RELATION} {n}" for n in count(2)))
+        nothing = no_relation or next(name for name in names if name not in taken)
         return cls(types, arguments, no_relation=nothing, both_ways=induce_both(sentences))
 
     @classmethod
@@ -134,15 +124,11 @@ class EntityRelationTask:
 
         `induce` says which of them to take; labels that the paper's task lacks are then an error.
         """
-        unknown = PAPERS.lacks(sentences)
+        unknown = PAPERS.lacks(sentences, "the paper's task")
         if induce or (induce is None and (unknown or no_relation)):
             return cls.induced(sentences, no_relation=no_relation)
         if unknown:
-            raise CorpusError(
-                f"Sentence {unknown[0]!r} has the label {unknown[1]!r}, which the paper's task lacks: its types are "
-                f"{', '.join(PAPER_ENTITIES)}, its relations {', '.join(PAPER_ARGUMENTS)}. To take the labels from the "
-                "corpus: --induce on the command line, induce=True in Python."
-            )
+            raise CorpusError(unknown)
         return cls() if no_relation is None else cls(no_relation=no_relation)
 
     def settings(self) -> dict[str, object]:
@@ -158,7 +144,7 @@ class EntityRelationTask:
     @classmethod
     def of_settings(cls, settings: Any) -> EntityRelationTask:
         """Makes a task of what `settings` returned; what cannot be one is a `Misfit`."""
-        _SETTINGS(settings, "its task")
+        forms.fitted(settings, _Settings, "its task")
         return cls(
             settings["entity_labels"],
             {name: set(map(tuple, pairs)) for name, pairs in settings["arguments"].items()},
@@ -173,14 +159,18 @@ class EntityRelationTask:
         mine = self.entity_labels, self.arguments, self.both_ways
         return mine == (PAPERS.entity_labels, PAPERS.arguments, PAPERS.both_ways)
 
-    def lacks(self, sentences: Iterable[Sentence]) -> tuple[str, str] | None:
-        """Returns the id of the first sentence that has a label which is not one of the task's, and that label."""
+    def lacks(self, sentences: Iterable[Sentence], name: str = "the task") -> str:
+        """Says which sentence is the first with a label that is not one of the task's; "" if none is."""
         for sentence in sentences:
             unknown = [name for name in sentence.types or () if name not in self.entity_labels]
             unknown += [name for name in sentence.joint_labels().values() if name not in self.arguments]
             if unknown:
-                return sentence.id, unknown[0]
-        return None
+                return (
+                    f"Sentence {sentence.id!r} has the label {unknown[0]!r}, which {name} lacks: its types are "
+                    f"{', '.join(self.entity_labels)}, its relations {', '.join(self.arguments)}. To take the labels "
+                    "from the corpus: --induce on the command line, induce=True in Python."
+                )
+        return ""
 
     def __str__(self) -> str:
         both = f", {len(self.both_ways)} pairs of them both ways" if self.both_ways else ""
@@ -191,48 +181,8 @@ class EntityRelationTask:
 
     def structure(self, n_entities: int) -> Structure:
         """Returns the structure of sentences with so many entities; built once, and kept while it is used."""
-        structure = self._structures.get(n_entities)
-        if structure is None:
-            structure = self._build(n_entities)
-            self._structures.put(n_entities, structure, n_entities * n_entities)
-        return structure
-
-    def batch(self, n_entities: IntArray, costs: FloatArray | Scorer) -> Batch:
-        """Returns sentences with so many entities each as a batch: with all costs in a row, or a lazy scorer."""
-        sizes = np.flatnonzero(np.bincount(n_entities))
-        number = np.zeros(sizes[-1] + 1 if sizes.size else 0, dtype=np.int64)
-        number[sizes] = np.arange(sizes.size)
-        return Batch.build([self.structure(n) for n in sizes.tolist()], number[n_entities], costs)
-
-    @cached_property
-    def lean(self) -> EntityRelationTask:
-        """This task with triples as its only features: a search over it has less to add up."""
-        return EntityRelationTask(
-            self.entity_labels,
-            self.arguments,
-            no_relation=self.no_relation,
-            features="triples",
-            both_ways=self.both_ways,
-        )
-
-    def folded(self, weights: FloatArray) -> FloatArray:
-        """Returns weights for the lean task that give every node of a search the same heuristic.
-
-        A relation is assigned after its entities, so its pairs and its triple are completed together.
-        """
-        if self.features not in ("triples", "paper"):
-            raise SchemaError(f"The features {self.features!r} do not fold into triples. Search with the task itself.")
-        triples = self._block(weights, "args")
-        if self.features == "paper":
-            triples = triples + self._block(weights, "source_relation")[:, :, None]
-            triples = triples + self._block(weights, "relation_target")[None, :, :]
-        return np.ascontiguousarray(triples.ravel())
-
-    def _block(self, weights: FloatArray, name: str) -> FloatArray:
-        kind = self.schema.factors[name]
-        return weights[kind.weight_at : kind.weight_at + kind.size].reshape(kind.shape)
-
-    def _build(self, n_entities: int) -> Structure:
+        if (known := self._structures.get(n_entities)) is not None:
+            return known
         shape, factors = self.schema.structure(), self.schema.factors
         entity, relation = self.schema.variables["entity"], self.schema.variables["relation"]
         entities = [shape.add(entity) for _ in range(n_entities)]
@@ -244,24 +194,50 @@ class EntityRelationTask:
                     shape.connect(factors["source_relation"], source=source, relation=there)
                     shape.connect(factors["relation_target"], relation=there, target=target)
             shape.connect(factors["both"], forward=forward, backward=backward)
+        self._structures.put(n_entities, shape, n_entities * n_entities)
         return shape
 
+    def batch(self, n_entities: IntArray, costs: FloatArray | Scorer) -> Batch:
+        """Returns sentences with so many entities each as a batch: with all costs in a row, or a lazy scorer."""
+        sizes = np.flatnonzero(np.bincount(n_entities))
+        number = np.zeros(sizes[-1] + 1 if sizes.size else 0, dtype=np.int64)
+        number[sizes] = np.arange(sizes.size)
+        return Batch.build([self.structure(n) for n in sizes.tolist()], number[n_entities], costs)
 
-def _names_for_none() -> Iterator[str]:
-    """Yields what unrelated pairs may be called, until a name is free."""
-    yield NO_RELATION
-    for n in count(2):
-        yield f"{NO_RELATION} {n}"
+    @cached_property
+    def lean(self) -> EntityRelationTask:
+        """This task with triples as its only features: a search over it has less to add up."""
+        names, both_ways = self.no_relation, self.both_ways
+        return EntityRelationTask(
+            self.entity_labels, self.arguments, no_relation=names, features="triples", both_ways=both_ways
+        )
+
+    def folded(self, weights: FloatArray) -> FloatArray:
+        """Returns weights for the lean task that give every node of a search the same heuristic.
+
+        A relation is assigned after its entities, so its pairs and its triple are completed together.
+        """
+        if self.features not in ("triples", "paper"):
+            raise SchemaError(f"The features {self.features!r} do not fold into triples. Search with the task itself.")
+        blocks = {
+            name: weights[kind.weight_at : kind.weight_at + kind.size].reshape(kind.shape)
+            for name, kind in self.schema.factors.items()
+            if kind.learned
+        }
+        triples = blocks["args"]
+        if self.features == "paper":
+            triples = triples + blocks["source_relation"][:, :, None]
+            triples = triples + blocks["relation_target"][None, :, :]
+        return np.ascontiguousarray(triples.ravel())
 
 
-_SETTINGS = forms.record(
-    {
-        "entity_labels": forms.many(forms.text),
-        "arguments": forms.table_of(forms.many(forms.row(forms.text, forms.text))),
-        "no_relation": forms.text,
-        "features": forms.text,
-        "both_ways": forms.many(forms.row(forms.text, forms.text)),
-    }
-)
+class _Settings(msgspec.Struct, forbid_unknown_fields=True):
+    entity_labels: list[str]
+    arguments: dict[str, list[tuple[str, str]]]
+    no_relation: str
+    features: str
+    both_ways: list[tuple[str, str]]
+
+
 PAPERS = EntityRelationTask()
 """The paper's own task."""

@@ -23,19 +23,7 @@ LEFT, RIGHT, TOP, BOTTOM = 72.0, 16.0, 14.0, 50.0  # margins
 DIGITS = ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 5, 7))  # the ticks of a log axis: as few as give three
 WRITABLE = 0.06  # a part of a bar of at least this share has room for a number
 
-
-class Box(NamedTuple):
-    """A rectangle that something covers."""
-
-    left: float
-    top: float
-    right: float
-    bottom: float
-
-    def overlap(self, other: Box) -> float:
-        """Returns the area that two boxes share."""
-        across, up = min(self.right, other.right) - max(self.left, other.left), min(self.bottom, other.bottom)
-        return max(0.0, across) * max(0.0, up - max(self.top, other.top))
+Box = tuple[float, float, float, float]  # left, top, right and bottom of what something covers
 
 
 class Point(NamedTuple):
@@ -62,6 +50,11 @@ class Series:
     hollow: bool = False
     dashed: bool = False
     marks: bool = True
+
+    @property
+    def style(self) -> str:
+        """The class of its line."""
+        return "line dashed" if self.dashed else "line"
 
 
 class Axis(NamedTuple):
@@ -142,11 +135,11 @@ def _step(low: float, high: float) -> float:
 def figure(title: str, x: Axis, y: Axis, series: Sequence[Series], caption: str, *, wide: bool = False) -> Html:
     """Returns a chart with its legend and caption; it is drawn twice, for the style to choose by the room there is."""
     sizes = {"broad": (1000, 440), "narrow": (380, 520)} if wide else {"broad": (460, 300), "narrow": (340, 270)}
-    legend = [
-        tag("li", tag("svg", _sample(each), class_="key", viewBox="0 0 26 14", aria_hidden="true"), each.name)
-        for each in series
-        if each.points
-    ]
+    legend = []
+    for each in [each for each in series if each.points]:
+        line = tag("path", class_=each.style, style=f"stroke:var(--c{each.colour})", d="M1 7H25") if each.line else None
+        sample = join(line, _marker(each.colour, 13, 7, each.hollow) if each.marks else None)
+        legend.append(tag("li", tag("svg", sample, class_="key", viewBox="0 0 26 14", aria_hidden="true"), each.name))
     return tag(
         "figure", tag("h3", title), tag("ul", legend, class_="legend"),
         [tag("div", draw(title, x, y, series, *size), class_=kind) for kind, size in sizes.items()],
@@ -166,40 +159,35 @@ def draw(title: str, x: Axis, y: Axis, series: Sequence[Series], width: int, hei
     lines, marks, labels, taken = [], [], [], list[Box]()
     for each, points in zip(series, numbers, strict=True):
         at = [(across(a), up(b)) for a, b in points]
-        taken += [Box(px - 5, py - 5, px + 5, py + 5) for px, py in at if each.marks]
+        taken += [(px - 5, py - 5, px + 5, py + 5) for px, py in at if each.marks]
         path = " ".join(f"{px:.1f},{py:.1f}" for (px, py), (a, _) in zip(at, points, strict=True)
                         if x.kind != "log" or a > 0.0)  # fmt: skip
         if each.line and len(at) > 1:
-            lines.append(tag("polyline", class_=_line(each), style=f"stroke:var(--c{each.colour})", points=path))
+            lines.append(tag("polyline", class_=each.style, style=f"stroke:var(--c{each.colour})", points=path))
     for each, mine, values in zip(series, known, numbers, strict=True):
         for point, (a, b) in zip(mine, values, strict=True) if each.marks else ():
             said = f"{point.name or each.name}. {x.label}: {a:,.4g}, {y.label}: {b:,.4g}"
-            shape = marker(each.colour, across(a), up(b), each.hollow or point.hollow)
+            shape = _marker(each.colour, across(a), up(b), each.hollow or point.hollow)
             marks.append(tag("g", tag("title", said), shape))
             labels.append(_label(point.label, across(a), up(b), taken, right, bottom))
+    grid = []
+    for value in up.ticks():
+        grid.append(tag("path", class_="grid", d=f"M{LEFT} {up(value):.1f}H{right}"))
+        grid.append(tag("text", f"{value:,.10g}", class_="tick end", x=LEFT - 8, y=up(value) + 4))
+    for value in across.ticks():
+        grid.append(tag("path", class_="grid", d=f"M{across(value):.1f} {TOP}V{bottom}"))
+        grid.append(tag("text", f"{value:,.10g}", class_="tick", x=across(value), y=bottom + 17))
     return tag(
-        "svg", _grid(across, up, right, bottom),
-        tag("text", _said(x), class_="axis", x=(LEFT + right) / 2, y=height - 8),
-        tag("text", _said(y), class_="axis", transform=f"translate(13 {(TOP + bottom) / 2:.1f}) rotate(-90)"),
+        "svg", grid,
+        tag("text", x.label + " (log)" * (x.kind == "log"), class_="axis", x=(LEFT + right) / 2, y=height - 8),
+        tag("text", y.label + " (log)" * (y.kind == "log"), class_="axis",
+            transform=f"translate(13 {(TOP + bottom) / 2:.1f}) rotate(-90)"),
         lines, labels, marks,  # marks cover the lines that lead to them
         class_="chart", role="img", viewBox=f"0 0 {width} {height}", aria_label=title,
     )  # fmt: skip
 
 
-def _said(axis: Axis) -> str:
-    return f"{axis.label} (log)" if axis.kind == "log" else axis.label
-
-
-def _line(series: Series) -> str:
-    return "line dashed" if series.dashed else "line"
-
-
-def _sample(series: Series) -> Html:
-    line = tag("path", class_=_line(series), style=f"stroke:var(--c{series.colour})", d="M1 7H25")
-    return join(line if series.line else None, marker(series.colour, 13, 7, series.hollow) if series.marks else None)
-
-
-def marker(colour: int, x: float, y: float, hollow: bool = False) -> Html:
+def _marker(colour: int, x: float, y: float, hollow: bool = False) -> Html:
     """Returns the marker of a colour: each has its own shape."""
     paint = f"fill:var(--card);stroke:var(--c{colour})" if hollow else f"fill:var(--c{colour})"
     paths = {
@@ -213,40 +201,29 @@ def marker(colour: int, x: float, y: float, hollow: bool = False) -> Html:
     return tag("path", class_="mark", style=paint, d=f"M{x:.1f} {y:.1f}{path}")
 
 
-def _grid(across: Scale, up: Scale, right: float, bottom: float) -> list[Html]:
-    parts = []
-    for value in up.ticks():
-        parts.append(tag("path", class_="grid", d=f"M{LEFT} {up(value):.1f}H{right}"))
-        parts.append(tag("text", f"{value:,.10g}", class_="tick end", x=LEFT - 8, y=up(value) + 4))
-    for value in across.ticks():
-        parts.append(tag("path", class_="grid", d=f"M{across(value):.1f} {TOP}V{bottom}"))
-        parts.append(tag("text", f"{value:,.10g}", class_="tick", x=across(value), y=bottom + 17))
-    return parts
-
-
 def _label(text: str, x: float, y: float, taken: list[Box], right: float, bottom: float) -> Html | None:
     """Returns a label right of, left of, above or below its point: the first of these that covers nothing.
 
     None if every place is taken: a label over another is not read, and the mark says its name.
     """
+    if not text:
+        return None
     wide = LETTER * len(text) + 2
     aside = 8 + wide / 2
     places = [(x + aside, y), (x - aside, y), (x, y - 14), (x, y + 14)]
     places += [(x + way * aside, y + up) for up in (-11, 11, -22, 22) for way in (1, -1)] + [(x, y - 27), (x, y + 27)]
-    boxes = [Box(mx - wide / 2, my - 6, mx + wide / 2, my + 6) for mx, my in places]
+    boxes = [(mx - wide / 2, my - 6, mx + wide / 2, my + 6) for mx, my in places]
     inside = [box for box in boxes if box[0] > LEFT and box[2] <= right and box[1] >= TOP - 8 and box[3] <= bottom]
-    if not text or not inside:
-        return None
-    best = min(inside, key=lambda box: sum(map(box.overlap, taken)))
-    if sum(map(best.overlap, taken)) > 0.0:
-        return None
-    taken.append(best)
-    return tag("text", text, class_="name", x=(best.left + best.right) / 2, y=best.top + 10)
+    for box in inside:
+        if not any(box[0] < b[2] and b[0] < box[2] and box[1] < b[3] and b[1] < box[3] for b in taken):
+            taken.append(box)
+            return tag("text", text, class_="name", x=(box[0] + box[2]) / 2, y=box[1] + 10)
+    return None
 
 
-def stacked(title: str, bars: Mapping[str, Mapping[str, object]], caption: str) -> Html:
-    """Returns bars by name, each divided into parts by name; parts that are 0 in every bar are left out."""
-    counts = {name: {part: int(number(n) or 0) for part, n in parts.items()} for name, parts in bars.items()}
+def how_proved(proofs: Mapping[str, Mapping[str, object]]) -> Html:
+    """Returns which step of the certifier was enough: a bar for each kind of inputs, without steps that proved none."""
+    counts = {name: {part: int(number(n) or 0) for part, n in parts.items()} for name, parts in proofs.items()}
     names = dict.fromkeys(part for parts in counts.values() for part in parts)
     colours = {part: 1 + n % 6 for n, part in enumerate(names) if any(each.get(part) for each in counts.values())}
     keys = [tag("li", tag("i", class_=f"key c{colour}"), part) for part, colour in colours.items()]
@@ -259,12 +236,6 @@ def stacked(title: str, bars: Mapping[str, Mapping[str, object]], caption: str) 
             for part, n in parts.items() if n
         ]  # fmt: skip
         shown += [tag("p", f"{total:,} {name}"), tag("div", stack, class_="stack")]
-    return tag(
-        "figure", tag("h3", title), tag("ul", keys, class_="legend"), shown, tag("figcaption", caption), class_="wide"
-    )
-
-
-def how_proved(proofs: Mapping[str, Mapping[str, object]]) -> Html:
-    """Returns which step of the certifier was enough: a bar for each kind of inputs."""
     caption = "Each step is taken only where the one before left something open. Hover for numbers."
-    return stacked("How the answers were proved", proofs, caption)
+    title, legend = tag("h3", "How the answers were proved"), tag("ul", keys, class_="legend")
+    return tag("figure", title, legend, shown, tag("figcaption", caption), class_="wide")

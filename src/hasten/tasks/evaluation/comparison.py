@@ -7,9 +7,9 @@ plain data, for `results.json` and for `tasks.evaluation.comparison_page`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,13 +22,9 @@ from hasten.search.beam import BeamSearch, greedy
 from hasten.speedup.parts import Search
 from hasten.speedup.predictor import Speedup
 from hasten.support.arrays import FloatArray, IntArray
-from hasten.support.progress import Tell
-from hasten.tasks.evaluation.methods import Method, TestSet, same_answers
-from hasten.tasks.evaluation.study import Measured, Study
-from hasten.tasks.evaluation.timing import Ilp
+from hasten.tasks.evaluation.measuring import Ilp, Method, TestSet, same_answers
+from hasten.tasks.evaluation.study import Measured, Measuring, Study
 from hasten.tasks.task import Baseline, Model, Task
-
-Text = TypeVar("Text")
 
 ILP, CERTIFIED, GREEDY, BEAM, SPEEDUP = "ILP", "certified", "greedy search", "beam search", "speedup"
 LEAST = 4  # texts
@@ -37,23 +33,16 @@ N_EXAMPLES = 6
 DULL, SHORT = 5, 24  # the fewest and the most variables that an example should have
 
 
-class Inputs(NamedTuple):
-    """The test texts in some order, and their problems."""
-
-    texts: Sequence[Any]
-    batch: Batch
-
-
 @dataclass(frozen=True)
-class Comparison(Study["TextTestSet[Text]"], Generic[Text]):
+class Comparison(Study):
     """A task, its labelled texts, and how to compare methods on them.
 
     `test` are the texts to test on; without it, `share` of the texts train and the rest test, drawn by the seed.
     """
 
-    task: Task[Text]
-    texts: Sequence[Text]
-    test: Sequence[Text] | None = None
+    task: Task[Any]
+    texts: Sequence[Any]
+    test: Sequence[Any] | None = None
     share: float = 0.7
 
     def __post_init__(self) -> None:
@@ -64,55 +53,54 @@ class Comparison(Study["TextTestSet[Text]"], Generic[Text]):
         if least < (LEAST if self.test is None else 1):
             raise CorpusError(f"Got {len(self.texts)} labelled texts; a comparison needs {LEAST} at least. Give more.")
 
-    def prepare(self, seed: int, tell: Tell) -> tuple[TextTestSet[Text], IntArray]:
-        """Trains a model and a speedup, and lets the ILP solver answer the test texts."""
-        train, test, numbers = self._parts(seed)
-        model = self.task.train(train, seed=seed, tell=tell)
-        tell("Learning the speedup", None)
+    def once(self, how: Measuring) -> tuple[list[Measured], IntArray, Callable[[], dict[str, Any]]]:
+        """Trains a model and a speedup, lets the ILP solver answer the test texts, and measures every method."""
+        if self.test is not None:
+            train, test, numbers = self.texts, self.test, np.arange(len(self.test))
+        else:
+            order = np.random.default_rng(how.seed).permutation(len(self.texts))
+            cut = min(max(1, round(self.share * len(order))), len(order) - 1)
+            numbers = np.sort(order[cut:])
+            train, test = ([self.texts[n] for n in some] for some in (order[:cut], numbers))
+        model = self.task.train(train, seed=how.seed, tell=how.tell)
+        how.tell("Learning the speedup", None)
         batch = model.batch(train)
-        learner = Learner(WIDTHS[0], enforce=False, look_ahead=False, epochs=5, seed=seed, progress=False)
+        learner = Learner(WIDTHS[0], enforce=False, look_ahead=False, epochs=5, seed=how.seed, progress=False)
         answer = Search(WIDTHS[0], enforce=False, look_ahead=False, guided=True, learner=learner)
         speedup = Speedup.paper(batch.structures[0].schema, answer=answer).fit(batch)
         ilp = Ilp(self.solver, self.time_limit)
-        answers = ilp.answer(model.batch(test), tell)
-        return TextTestSet(answers, ilp, self.measuring(seed, tell), model, test, speedup, len(train)), numbers
+        tests = TextTestSet(ilp.answer(model.batch(test), how.tell), ilp, how, model, test, speedup)
 
-    def _parts(self, seed: int) -> tuple[Sequence[Text], Sequence[Text], IntArray]:
-        """Returns the texts that train, those that test, and the numbers of the latter."""
-        if self.test is not None:
-            return self.texts, self.test, np.arange(len(self.test))
-        order = np.random.default_rng(seed).permutation(len(self.texts))
-        cut = min(max(1, round(self.share * len(order))), len(order) - 1)
-        train, test = order[:cut], np.sort(order[cut:])
-        return [self.texts[n] for n in train], [self.texts[n] for n in test], test
+        def findings() -> dict[str, Any]:
+            batch = tests.batch
+            sizes = {"n_train": len(train), "n_test": len(batch), "variables": int(batch.labels_at[-1])}
+            most = {"max_variables": int(batch.n_variables.max(initial=0))}
+            return {
+                "title": self.task.title,
+                "scores": list(model.scores),
+                "about": sizes | most | dict(model.facts()),
+                "proofs": proved_by(batch),
+                "by_size": tests.times_by_size(),
+                "examples": tests.examples(),
+            }
 
-    def rows(self, prepared: TextTestSet[Text]) -> list[Measured]:
-        """Returns a row for each method, all timed in turns."""
-        return prepared.rows()
+        return tests.rows(), numbers, findings
 
-    def findings(self, prepared: TextTestSet[Text]) -> dict[str, Any]:
-        """Returns proofs by step, times by size, and examples."""
-        batch = prepared.batch
-        sizes = {"n_train": prepared.n_train, "n_test": len(batch), "variables": int(batch.labels_at[-1])}
-        most = {"max_variables": int(batch.n_variables.max(initial=0))}
-        return {
-            "title": self.task.title,
-            "scores": list(prepared.model.scores),
-            "about": sizes | most | dict(prepared.model.facts()),
-            "proofs": proved_by(batch),
-            "by_size": prepared.times_by_size(),
-            "examples": prepared.examples(),
-        }
+
+class Inputs(NamedTuple):
+    """The test texts in some order, and their problems."""
+
+    texts: Sequence[Any]
+    batch: Batch
 
 
 @dataclass(frozen=True, eq=False)
-class TextTestSet(TestSet[Inputs], Generic[Text]):
+class TextTestSet(TestSet):
     """The test texts of one seed, the trained model, and a speedup that learned from its answers."""
 
-    model: Model[Text]
-    texts: Sequence[Text]
+    model: Model[Any]
+    texts: Sequence[Any]
     speedup: Speedup
-    n_train: int
 
     @property
     def scores(self) -> list[str]:
@@ -124,9 +112,7 @@ class TextTestSet(TestSet[Inputs], Generic[Text]):
         found = []
         for p, text in enumerate(self.texts):
             mine, ilps = (in_words(each, p) for each in (answers, self.answers))
-            found.append(
-                [counts for theirs in (self.model.gold(text), ilps) for counts in self.model.count(mine, theirs)]
-            )
+            found.append([each for theirs in (self.model.gold(text), ilps) for each in self.model.count(mine, theirs)])
         return np.array(found, dtype=np.float64).reshape(len(self.texts), len(self.scores), 2)
 
     def shuffled(self, rng: np.random.Generator | None) -> Inputs:
@@ -146,25 +132,23 @@ class TextTestSet(TestSet[Inputs], Generic[Text]):
 
     def rows(self) -> list[Measured]:
         """Returns a row for each method, all timed in turns."""
-        searches = [Method(name, self._eager(search), about=about) for name, search, about in self.searches()]
-        every = [self.by_ilp(ILP), *searches, self.certified(CERTIFIED, note="proved, or solved")]
+
+        def method(name: str, search: Baseline, note: str, beam: int | None = None) -> Method:
+            def ready(inputs: Inputs) -> Callable[[], Solutions]:
+                batch = self.problems(inputs)
+                return lambda: search(batch)
+
+            return Method(name, ready, about={"beam": beam, "note": note})
+
+        every = [
+            self.by_ilp(ILP),
+            method(GREEDY, greedy(), "constraints ignored"),
+            *(method(BEAM, BeamSearch(width), "forbidden tuples left out", width) for width in WIDTHS),
+            method(SPEEDUP, self.speedup.predict, "learned from answers, constraints ignored", WIDTHS[0]),
+            *(method(name, baseline, "the task’s own") for name, baseline in self.model.baselines().items()),
+            self.certified(CERTIFIED, note="proved, or solved"),
+        ]
         return self.measure(every, "Measuring all rows in turns")
-
-    def searches(self) -> Iterator[tuple[str, Baseline, dict[str, Any]]]:
-        """Yields every method that is not exact, and the task's own baselines: name, method, fields of its row."""
-        yield GREEDY, greedy(), {"note": "constraints ignored"}
-        for width in WIDTHS:
-            yield BEAM, BeamSearch(width), {"beam": width, "note": "forbidden tuples left out"}
-        yield SPEEDUP, self.speedup.predict, {"beam": WIDTHS[0], "note": "learned from answers, constraints ignored"}
-        for name, baseline in self.model.baselines().items():
-            yield name, baseline, {"note": "the task’s own"}
-
-    def _eager(self, search: Baseline) -> Callable[[Inputs], Callable[[], Solutions]]:
-        def ready(inputs: Inputs) -> Callable[[], Solutions]:
-            batch = self.problems(inputs)
-            return lambda: search(batch)
-
-        return ready
 
     def times_by_size(self) -> list[dict[str, Any]]:
         """Returns the microseconds that a text takes, by its number of variables, in eight classes of size."""
@@ -176,31 +160,30 @@ class TextTestSet(TestSet[Inputs], Generic[Text]):
         return self.by_size(searches, np.round(mean[group], 1), "variables")
 
     def examples(self) -> list[dict[str, Any]]:
-        """Returns some short texts on which greedy search does not find the ILP's answer."""
-        known = {GREEDY: greedy()(self.batch), SPEEDUP: self.speedup.predict(self.batch)}
-        known |= {name: baseline(self.batch) for name, baseline in self.model.baselines().items()}
-        known[ILP] = self.answers
+        """Returns some short texts on which greedy search does not find the ILP's answer, labelled by each method."""
+        baselines = {name: baseline(self.batch) for name, baseline in self.model.baselines().items()}
+        known = {
+            GREEDY: greedy()(self.batch),
+            SPEEDUP: self.speedup.predict(self.batch),
+            **baselines,
+            ILP: self.answers,
+        }
         wrong = ~same_answers(known[GREEDY], self.answers) & self.answers.valid
-        of_baselines = [~same_answers(known[name], self.answers) for name in self.model.baselines()]
-        harder = np.sum([wrong, *of_baselines], axis=0)
+        harder = np.sum([wrong, *(~same_answers(found, self.answers) for found in baselines.values())], axis=0)
         sizes = self.batch.n_variables
-        dull = (sizes < DULL) | (sizes > SHORT)
-        order = np.lexsort((sizes, -harder, dull)).tolist()
-        chosen = [p for p in order if wrong[p] and sizes[p] <= 2 * SHORT][:N_EXAMPLES]
-        return [self._example(p, known) for p in chosen]
-
-    def _example(self, p: int, known: dict[str, Solutions]) -> dict[str, Any]:
-        problem, names = self.batch[p], {name: in_words(found, p) for name, found in known.items()}
-        return {
-            "names": list(self.model.names(self.texts[p])),
-            "labels": names | {"gold": list(self.model.gold(self.texts[p]))},
-            "null_labels": sorted(self.model.null_labels),
-            "violations": {
-                name: [str(each) for each in problem.check(found[p].labels).violations]
+        order = np.lexsort((sizes, -harder, (sizes < DULL) | (sizes > SHORT))).tolist()
+        examples = []
+        for p in [p for p in order if wrong[p] and sizes[p] <= 2 * SHORT][:N_EXAMPLES]:
+            labels: dict[str, Any] = {name: in_words(found, p) for name, found in known.items()}
+            broken = {
+                name: [str(each) for each in self.batch[p].check(found[p].labels).violations]
                 for name, found in known.items()
                 if found[p].values is not None
-            },
-        }
+            }
+            example = {"names": list(self.model.names(self.texts[p])), "null_labels": sorted(self.model.null_labels)}
+            labels["gold"] = list(self.model.gold(self.texts[p]))
+            examples.append(example | {"labels": labels, "violations": broken})
+        return examples
 
 
 def proved_by(batch: Batch) -> dict[str, int]:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from rich.console import Console
 
 from hasten.support.files import write_whole
@@ -35,15 +36,14 @@ MOST_LABELS = 24  # of a picture; the rarest share a row
 NOTHING, OTHERS = "no label", "other labels"
 
 
-def columns() -> list[Column]:
-    """Returns the columns of the scores of labels, their intervals below."""
-    counts = [column(name, f"n_{name}", whole) for name in ("gold", "found", "right")]
-    shares = [score("precision", "precision"), score("recall", "recall"), score("F1", "f1")]
-    return [Column("label", lambda row: printable(str(row["label"]))), *counts, *shares]
+COLUMNS = [
+    Column("label", lambda row: printable(str(row["label"]))),
+    *(column(name, f"n_{name}", whole) for name in ("gold", "found", "right")),
+    *(score(head, head.lower()) for head in ("precision", "recall", "F1")),
+]
 
 
-def lines_of(kind: Entry) -> list[Line]:
-    """Returns the scores of one kind: a row for each label, and one for all."""
+def _lines(kind: Entry) -> list[Line]:
     return [*((each, "") for each in kind["labels"]), ({**kind["micro"], "label": "all (micro)"}, "best")]
 
 
@@ -51,14 +51,14 @@ def show_evaluation(found: Evaluation, console: Console) -> None:
     """Prints the scores of each label, and what else is known of the answers."""
     interval = Column("95% of F1", lambda row: limits(row, "f1"))
     for name, kind in found.kinds.items():
-        console.print(terminal_table([*columns(), interval], lines_of(kind.as_dict()), f"every {name}"))
+        console.print(terminal_table([*COLUMNS, interval], _lines(msgspec.to_builtins(kind)), f"every {name}"))
     console.print(
         f"{count(found.n, 'sentence')}: {found.n_exact / found.n:.1%} right in every label, "
         f"{found.n_valid / found.n:.1%} valid, {found.n_proved / found.n:.1%} proved, "
         f"{found.n_by_solver:,} by the solver.",
         highlight=False,
     )
-    console.print(printable(found.unreachable), highlight=False, soft_wrap=True, markup=False)
+    console.print(printable(found.unreachable["in_words"]), highlight=False, soft_wrap=True, markup=False)
 
 
 def write_evaluation(found: dict[str, Any], out: Path) -> tuple[Path, Path]:
@@ -82,20 +82,18 @@ def render(found: Entry) -> str:
         f"{text(about.get('model'))}. Intervals are 95% intervals by the bootstrap over sentences."
     )
     said = (found.get("unreachable") or {}).get("in_words")
-    sections = {f"Every {name}": scores(kind) for name, kind in kinds.items()}
-    sections |= {f"What {name} is taken for what": confusion(kind["confused"]) for name, kind in kinds.items()}
+    macro = "Macro F1, the mean over labels that have gold"
+    sections = {
+        f"Every {name}": join(html_table(COLUMNS, _lines(kind)), tag("p", f"{macro}: {fixed(kind['macro_f1'])}."))
+        for name, kind in kinds.items()
+    }
+    sections |= {f"What {name} is taken for what": _confusion(kind["confused"]) for name, kind in kinds.items()}
     sections |= {"Gold that cannot be reached": tag("p", said) if said else Html()}
-    sections |= {"What was run": what_was_run(about, {})}
+    sections |= {"What was run": what_was_run(about)}
     return page("Evaluation", lead, tiles, sections, about, "evaluation.json")
 
 
-def scores(kind: Entry) -> Html:
-    """Returns the table of one kind."""
-    macro = f"Macro F1, the mean over labels that have gold: {fixed(kind['macro_f1'])}."
-    return join(html_table(columns(), lines_of(kind)), tag("p", macro))
-
-
-def confusion(pairs: Sequence[Entry]) -> Html:
+def _confusion(pairs: Sequence[Entry]) -> Html:
     """Returns a table: a row for each gold label, a column for each found, darker the larger its share of the row."""
     if not pairs:
         return Html()
@@ -113,8 +111,15 @@ def confusion(pairs: Sequence[Entry]) -> Html:
     names = [*sorted(common), *([OTHERS] if len(often) > len(common) else []), NOTHING]
     rows = []
     for gold in names:
-        total = sum(grid[gold, found] for found in names)
-        cells = [_cell(gold, found, grid[gold, found], total) for found in names]
+        total, cells = sum(grid[gold, found] for found in names), list[Html]()
+        for found in names:
+            if not (n := grid[gold, found]):
+                cells.append(tag("td"))
+                continue
+            share, hue = n / total, "--c3" if gold == found else "--c2"
+            tint = f"background:color-mix(in srgb, var({hue}) {8 + 92 * share:.0f}%, transparent)"
+            said = f"{gold} found as {found}: {n:,} ({share:.0%} of its row)"
+            cells.append(tag("td", whole(n), class_="dark" if share >= 0.6 else "", style=tint, title=said))
         rows.append(tag("tr", tag("th", gold, class_="name"), cells))
     heads = tag("tr", tag("th"), [tag("th", tag("span", name)) for name in names])
     said = (
@@ -123,12 +128,3 @@ def confusion(pairs: Sequence[Entry]) -> Html:
     )
     table = tag("table", tag("thead", heads), tag("tbody", rows), class_="confusion")
     return join(tag("p", said), tag("div", table, class_="scroll"))
-
-
-def _cell(gold: str, found: str, n: int, total: int) -> Html:
-    if not n:
-        return tag("td")
-    share, hue = n / total, "--c3" if gold == found else "--c2"
-    tint = f"background:color-mix(in srgb, var({hue}) {8 + 92 * share:.0f}%, transparent)"
-    said = f"{gold} found as {found}: {n:,} ({share:.0%} of its row)"
-    return tag("td", whole(n), class_="dark" if share >= 0.6 else "", style=tint, title=said)

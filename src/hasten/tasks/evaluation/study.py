@@ -1,4 +1,4 @@
-"""The frame of every experiment: for each seed prepare, measure all methods in turns; average the rows over seeds.
+"""The frame of every experiment: for each seed measure all methods in turns; average the rows over seeds.
 
 The paper's experiment and the comparison of any task fill it in. `Study.run` returns plain data, for `results.json`. A
 row is a dictionary that JSON can hold: the method, its scores, shares and times. Intervals, by the bootstrap, are of
@@ -11,9 +11,10 @@ from __future__ import annotations
 import math
 import platform
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,10 +25,9 @@ from hasten.support.environment import package_version, processor
 from hasten.support.progress import Tell, tell_nobody
 
 Row = dict[str, Any]
-P = TypeVar("P")  # what a seed prepares: trained models, test inputs and the solver's answers to them
 
 N_RESAMPLES = 1000
-CONFIDENCE = 0.95
+TAILS = (2.5, 97.5)  # the percentiles that an interval ends at
 CHUNK = 50  # resamples drawn together: memory stays bounded
 SHARES = ("validity", "exact_match", "proved", "solver_calls", "costs_computed")
 TIMES = ("time_ms", "features_ms", "inference_ms", "building_ms")
@@ -63,13 +63,7 @@ def intervals(tests: Sequence[IntArray], counts: Sequence[FloatArray], seed: int
         drawn = rng.multinomial(known.size, share, size=min(CHUNK, n - start)).astype(float)
         f1 = [f1_of(np.tensordot(drawn[:, mine], each, axes=1)) for mine, each in zip(places, counts, strict=True)]
         means.append(np.mean(f1, axis=0))
-    return np.moveaxis(np.percentile(np.concatenate(means), tails(), axis=0), 0, -1)
-
-
-def tails() -> list[float]:
-    """Returns the percentiles that an interval ends at."""
-    tail = 50.0 * (1.0 - CONFIDENCE)
-    return [tail, 100.0 - tail]
+    return np.moveaxis(np.percentile(np.concatenate(means), TAILS, axis=0), 0, -1)
 
 
 def over_seeds(measured: Sequence[Sequence[Measured]], tests: Sequence[IntArray], seed: int) -> list[Row]:
@@ -81,9 +75,9 @@ def over_seeds(measured: Sequence[Sequence[Measured]], tests: Sequence[IntArray]
     scores = measured[0][0].scores
     limits = intervals(tests, [np.stack([each.counts for each in of_seed], axis=1) for of_seed in measured], seed)
     rows = [_mean([each.row for each in of_method], scores) for of_method in zip(*measured, strict=True)]
-    for row, its_limits in zip(rows, limits.tolist(), strict=True):
-        row["interval"] = dict(zip(scores, its_limits, strict=True))
-    return rows
+    return [
+        row | {"interval": dict(zip(scores, its, strict=True))} for row, its in zip(rows, limits.tolist(), strict=True)
+    ]
 
 
 def _mean(rows: Sequence[Row], scores: Sequence[str]) -> Row:
@@ -94,12 +88,15 @@ def _mean(rows: Sequence[Row], scores: Sequence[str]) -> Row:
     known = {key: [float(one) for one in each if one is not None] for key, each in values.items() if None not in each}
     std = {key: float(np.std(each, ddof=1)) for key, each in known.items()}
     notes = list(dict.fromkeys(str(row["note"]) for row in rows))
-    solving = _total([row["solving_ms"] for row in rows])
+    answered, solving = Counter[str](), Counter[str]()
+    for row in rows:
+        answered.update(row["answered_by"])
+        solving.update(row["solving_ms"])
     mean: Row = rows[0] | {key: float(np.mean(each)) for key, each in known.items()}
     mean |= {
         "time_ms_std": std["time_ms"],
         "note": notes[0] if len(notes) == 1 else f"with one seed: {max(notes, key=bool)}",
-        "answered_by": _total([row["answered_by"] for row in rows]),
+        "answered_by": dict(answered),
         "solving_ms": {name: ms / len(rows) for name, ms in solving.items()},
         "std": {key: std[key] for key in std if key not in TIMES},
     }
@@ -109,20 +106,9 @@ def _mean(rows: Sequence[Row], scores: Sequence[str]) -> Row:
     return mean
 
 
-def _total(each: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Returns the sum of several counts."""
-    names = dict.fromkeys(name for one in each for name in one)
-    return {name: sum(one.get(name, 0) for one in each) for name in names}
-
-
 def finite(value: float) -> float | None:
     """Returns a number for JSON, which has no infinity: None stands for it."""
     return value if math.isfinite(value) else None
-
-
-def machine() -> dict[str, Any]:
-    """Returns the versions and the processor that something is measured with."""
-    return {"hasten": package_version("hasten"), "python": platform.python_version(), "machine": processor()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +123,7 @@ class Measuring:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Study(ABC, Generic[P]):
+class Study(ABC):
     """The settings that all experiments share."""
 
     solver: str = "highs"
@@ -154,58 +140,39 @@ class Study(ABC, Generic[P]):
                 raise CorpusError(f"Give at least one {what}, not {n}.")
 
     @abstractmethod
-    def prepare(self, seed: int, tell: Tell) -> tuple[P, IntArray]:
-        """Trains models, and lets the ILP solver answer the test inputs; also returns the numbers of these inputs."""
+    def once(self, how: Measuring) -> tuple[list[Measured], IntArray, Callable[[], dict[str, Any]]]:
+        """Trains models and lets every method answer the test inputs, timed in turns.
 
-    @abstractmethod
-    def rows(self, prepared: P) -> list[Measured]:
-        """Lets every method answer, timed in turns."""
-
-    @abstractmethod
-    def findings(self, prepared: P) -> dict[str, Any]:
-        """Returns the other sections of the results, of the first seed; `about` has more facts."""
-
-    @property
-    def runs_each(self) -> int:
-        """How often each seed measures a time."""
-        return max(1, round(self.runs / self.seeds))
-
-    def measuring(self, seed: int, tell: Tell) -> Measuring:
-        """Returns how one seed measures."""
-        return Measuring(self.solver, self.time_limit, self.runs_each, seed, tell)
+        Returns the rows, the numbers of the test inputs, and what makes the other sections of the results; it is called
+        for the first seed. Their `about` has more facts.
+        """
 
     def run(self, tell: Tell = tell_nobody) -> dict[str, Any]:
         """Runs everything, and returns the content of `results.json`."""
-        measured: list[list[Measured]] = []
-        tests: list[IntArray] = []
-        found: dict[str, Any] = {}
+        runs = max(1, round(self.runs / self.seeds))
+        measured, tests, found = list[list[Measured]](), list[IntArray](), dict[str, Any]()
         for n in range(self.seeds):
-            prepared, numbers = self.prepare(self.seed + n, _for_seed(tell, n, self.seeds))
-            measured.append(self.rows(prepared))
-            tests.append(numbers)
-            found = found or self.findings(prepared)
-        rows = over_seeds(measured, tests, self.seed)
-        return found | {"about": self.about() | found["about"] | {"answered_by": rows[0]["answered_by"]}, "rows": rows}
 
-    def about(self) -> dict[str, Any]:
-        """Describes the run: versions and settings."""
-        return {
-            **machine(),
+            def tell_which(stage: str, share: float | None, note: str = "", /, n: int = n) -> None:
+                tell(f"Seed {n + 1} of {self.seeds}: {stage}", share, note)
+
+            told = tell if self.seeds == 1 else tell_which
+            rows, numbers, more = self.once(Measuring(self.solver, self.time_limit, runs, self.seed + n, told))
+            measured.append(rows)
+            tests.append(numbers)
+            found = found or more()
+        means = over_seeds(measured, tests, self.seed)
+        about = {
+            "hasten": package_version("hasten"),
+            "python": platform.python_version(),
+            "machine": processor(),
             "source": self.source,
             "synthetic": self.synthetic,
             "solver": self.solver,
             "solver_version": package_version(package_of(self.solver) or "hasten"),
             "time_limit": self.time_limit,
-            "runs": self.runs_each * self.seeds,
+            "runs": runs * self.seeds,
             "seed": self.seed,
             "seeds": self.seeds,
         }
-
-
-def _for_seed(tell: Tell, n: int, of: int) -> Tell:
-    """Returns a function that tells the number of the seed before each stage, where there are several."""
-
-    def tell_which(stage: str, share: float | None, note: str = "", /) -> None:
-        tell(f"Seed {n + 1} of {of}: {stage}", share, note)
-
-    return tell if of == 1 else tell_which
+        return found | {"about": about | found["about"] | {"answered_by": means[0]["answered_by"]}, "rows": means}

@@ -6,6 +6,7 @@ A table is plain rows, and columns that say how a cell of a row is written. Miss
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -52,10 +53,8 @@ def percent(value: object, digits: int = 1) -> str:
 
 def short(value: object) -> str:
     """Returns a number with as many digits as its size needs: a time, or a ratio."""
-    known = number(value)
-    if known is None:
-        return DASH
-    return f"{known:,.0f}" if known >= 100 else f"{known:.1f}" if known >= 2 else f"{known:.2f}"
+    known = number(value) or 0.0
+    return fixed(value, 0 if known >= 100 else 1 if known >= 2 else 2)
 
 
 def times(value: object) -> str:
@@ -65,7 +64,20 @@ def times(value: object) -> str:
 
 def counted(n: object, thing: str) -> str:
     """Returns how many things there are, as one says it."""
-    return f"{whole(n)} {thing}" if number(n) == 1 else f"{whole(n)} {thing}s"
+    return f"{whole(n)} {thing}{'' if number(n) == 1 else 's'}"
+
+
+def any_value(value: object) -> str:
+    """Returns a value of any type as text."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {any_value(each)}" for name, each in value.items()) or DASH
+    if isinstance(value, list | tuple):
+        return ", ".join(text(each) for each in value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float):
+        return DASH if number(value) is None else f"{value:,.4g}" if isinstance(value, float) else f"{value:,}"
+    return text(value)
 
 
 def limits(row: Entry, key: str) -> str:
@@ -100,41 +112,27 @@ def score(head: str, key: str, **more: Any) -> Column:
     return Column(head, lambda row: fixed(row.get(key)), below, **more)
 
 
-def spread(row: Entry) -> str:
-    """Returns the standard deviation of a row's time, with the digits of its mean."""
-    mean, std = number(row.get("time_ms")), number(row.get("time_ms_std"))
-    return "" if std is None or mean is None else f"± {std:,.{0 if mean >= 100 else 1 if mean >= 2 else 2}f}"
-
-
-def filled(columns: Sequence[Column], rows: Iterable[Entry]) -> list[Column]:
-    """Returns the columns that are not empty."""
-    known = list(rows)
-    return [column for column in columns if any(column.cell(row) not in ("", DASH) for row in known)]
-
-
 def html_table(columns: Sequence[Column], lines: Sequence[Line], kind: str = "") -> Html:
     """Returns a table for a page, without columns that would be empty; the first column names the rows."""
-    columns = [columns[0], *filled(columns[1:], [row for row, _ in lines])]
-    groups: dict[str, int] = {}
-    for each in columns:
-        groups[each.group] = groups.get(each.group, 0) + 1
+    first, *others = columns
+    others = [each for each in others if any(each.cell(row) not in ("", DASH) for row, _ in lines)]
+    groups = Counter(each.group for each in (first, *others))  # in their order
     above = [tag("th", group, class_="group" if group else "", colspan=n) for group, n in groups.items()]
-    heads = [tag("th", each.head, title=each.meaning, class_="" if n else "name") for n, each in enumerate(columns)]
+    heads = [tag("th", first.head, title=first.meaning, class_="name")]
+    heads += [tag("th", each.head, title=each.meaning) for each in others]
     body, last = [], ("", "")
     for row, stands_out in lines:
-        name, note = columns[0].cell(row), columns[0].below(row)
+        name, note = first.cell(row), first.below(row)
         small = tag("span", note, class_="note") if note and (name, note) != last else None  # said once
-        cells = [tag("th", name, small, class_="name", scope="row"), *(_cell(each, row) for each in columns[1:])]
+        cells = [tag("th", name, small, class_="name", scope="row")]
+        for each in others:
+            written, below = each.cell(row), each.below(row)
+            small = tag("span", below, class_="below") if below else None
+            cells.append(tag("td", written, small, class_="dash" if written == DASH else ""))
         body.append(tag("tr", cells, class_=stands_out))
         last = name, note
     head = tag("thead", tag("tr", above) if len(groups) > 1 else None, tag("tr", heads))
     return tag("div", tag("table", head, tag("tbody", body), class_=kind), class_="scroll")
-
-
-def _cell(column: Column, row: Entry) -> Html:
-    written, below = column.cell(row), column.below(row)
-    small = tag("span", below, class_="below") if below else None
-    return tag("td", written, small, class_="dash" if written == DASH else "")
 
 
 def meanings(columns: Sequence[Column]) -> Html:

@@ -20,8 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hasten.errors import CorpusError
-from hasten.tasks.text.lines import MAX_LINE, AnyPath, called, open_lines, peek_line
-from hasten.tasks.text.objects import parse_object, short
+from hasten.tasks.text.lines import MAX_LINE, AnyPath, called, open_lines, parse_object, peek_line, short
 from hasten.tasks.text.tables import Cells, read_tables
 
 COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")  # of CoNLL-U
@@ -64,12 +63,7 @@ def tags_of(sentences: Iterable[Tagged]) -> tuple[str, ...]:
 
 
 def read_tagged(
-    path: AnyPath,
-    format: str = "auto",
-    column: str | int | None = None,
-    *,
-    tags: bool = True,
-    max_line: int = MAX_LINE,
+    path: AnyPath, format: str = "auto", column: str | int | None = None, *, tags: bool = True, max_line: int = MAX_LINE
 ) -> Iterator[Tagged]:
     """Reads tagged sentences; `"-"` is standard input, and gzipped files are unpacked.
 
@@ -82,8 +76,7 @@ def read_tagged(
         raise CorpusError(f"There is no format {format!r} of tagged text. Choose one of {', '.join(FORMATS)}, or auto.")
     if format == "jsonl":
         return _read_jsonl(path, ("tags" if column is None else str(column)) if tags else None, max_line)
-    number = _column(column, format) if tags else None
-    return _read_columns(path, number, max_line, conllu=format == "conllu")
+    return _read_columns(path, _column(column, format) if tags else None, max_line, conllu=format == "conllu")
 
 
 def _recognise(path: AnyPath) -> str:
@@ -122,15 +115,20 @@ def _column(column: str | int | None, format: str) -> int:
 
 
 def _read_columns(path: AnyPath, column: int | None, max_line: int, *, conllu: bool) -> Iterator[Tagged]:
-    split = _numbered if conllu else _plain
+    def split(line: str) -> Cells | None:
+        return _numbered(line) if conllu else line.split("\t") if "\t" in line else line.split()
+
     for lines, id, rows in read_tables(path, split, max_line, comments=conllu):
         with lines.entry():
             words = [cells[1] if conllu and len(cells) > 1 else cells[0] for cells in rows]
-            yield _sentence(id, words, [_cell(cells, column, conllu) for cells in rows])
-
-
-def _plain(line: str) -> Cells:
-    return line.split("\t") if "\t" in line else line.split()
+            tags = [_cell(cells, column, conllu) for cells in rows]
+            known = tuple(tag for tag in tags if tag is not None)
+            if known and len(known) < len(words):
+                missing = words[tags.index(None)]
+                raise CorpusError(
+                    f"Sentence {id!r}: the word {missing!r} has no tag, though others have. Give all, or none."
+                )
+            yield Tagged(id, tuple(words), known or None)
 
 
 def _numbered(line: str) -> Cells | None:
@@ -156,23 +154,15 @@ def _cell(cells: list[str], column: int | None, conllu: bool) -> str | None:
     return None if conllu and tag == NO_TAG else tag
 
 
-def _sentence(id: str, words: list[str], tags: list[str | None]) -> Tagged:
-    """Returns a sentence; one without any tag is untagged, and one with some is an error."""
-    known = tuple(tag for tag in tags if tag is not None)
-    if known and len(known) < len(words):
-        missing = words[tags.index(None)]
-        raise CorpusError(f"Sentence {id!r}: the word {missing!r} has no tag, though others have. Give all, or none.")
-    return Tagged(id, tuple(words), known if known else None)
-
-
 def _read_jsonl(path: AnyPath, key: str | None, max_line: int) -> Iterator[Tagged]:
     with open_lines(path, max_line) as lines:
         for line in lines:
             if not line.isspace():
-                yield _from_object(parse_object(line), key, str(lines.number))
+                yield from_object(parse_object(line), key, str(lines.number))
 
 
-def _from_object(found: Mapping[str, Any], key: str | None, default_id: str) -> Tagged:
+def from_object(found: Mapping[str, Any], key: str | None, default_id: str) -> Tagged:
+    """Returns the sentence that an object stands for, its tags under a key; one without an id gets another."""
     for name in ("tokens", "rules") if key is None else ("tokens", key, "rules"):
         value = found.get(name)
         if value is not None and not (isinstance(value, list) and all(isinstance(each, str) for each in value)):
@@ -201,12 +191,7 @@ def to_json(sentence: Tagged) -> dict[str, object]:
 def read_all(path: AnyPath, format: str = "auto", column: str | int | None = None) -> list[Tagged]:
     """Reads a file of sentences that all have tags; others are refused, by their id."""
     found = list(read_tagged(path, format, column))
-    check_tagged(found, called(path))
-    return found
-
-
-def check_tagged(sentences: Iterable[Tagged], where: str) -> None:
-    """Refuses sentences without tags."""
-    for sentence in sentences:
+    for sentence in found:
         if sentence.tags is None and sentence.words:
-            raise CorpusError(f"{where}: sentence {sentence.id!r} has no tags. Give tagged sentences.")
+            raise CorpusError(f"{called(path)}: sentence {sentence.id!r} has no tags. Give tagged sentences.")
+    return found

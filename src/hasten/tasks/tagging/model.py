@@ -10,8 +10,10 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -25,13 +27,11 @@ from hasten.support.arrays import FloatArray
 from hasten.support.cache import Cache
 from hasten.support.progress import Tell, tell_nobody
 from hasten.support.tensors import Tensors
-from hasten.tasks.tagging import features
-from hasten.tasks.tagging.corpus import Tagged, read_tagged, tags_of
-from hasten.tasks.tagging.features import read
-from hasten.tasks.tagging.rules import Count, Rules, read_rule
-from hasten.tasks.tagging.training import train_weights, viterbi, word_costs
+from hasten.tasks.tagging.corpus import Tagged, from_object, read_tagged, tags_of, to_json
+from hasten.tasks.tagging.rules import Count, Never, Rules, read_rule
+from hasten.tasks.tagging.training import VERSION, read, train_weights, viterbi, word_costs
 from hasten.tasks.task import Baseline, Counts, Model, Task
-from hasten.tasks.text import iob
+from hasten.tasks.text import tables
 from hasten.tasks.text.words import Vocabulary
 
 N_BUCKETS = 2**16
@@ -75,15 +75,15 @@ class TagModel(Model[Tagged]):
         While it learns, the rules about neighbours hold, and those that count over a sentence do not.
         """
         if bio:
-            sentences = [in_bio(sentence) for sentence in sentences]
+            sentences = [_in_bio(sentence) for sentence in sentences]
         tags = tags_of(sentences)
         found = Rules.of(tags, rules, bio=bio)  # bad ones are refused now
         known = [sentence for sentence in sentences if sentence.tags is not None]
         place = {tag: i for i, tag in enumerate(tags)}
         text = read([sentence.words for sentence in known], n_buckets)
         gold = np.array([place[tag] for sentence in known for tag in sentence.tags or ()], dtype=np.int64)
-        learned = train_weights(text, gold, found.forbidden, n_buckets, epochs=epochs, seed=seed, tell=tell)
-        return cls(tags, learned.of_words.astype(np.float32), learned.of_pairs.astype(np.float32), found)
+        words, pairs = train_weights(text, gold, found.forbidden, n_buckets, epochs=epochs, seed=seed, tell=tell)
+        return cls(tags, words.astype(np.float32), pairs.astype(np.float32), found)
 
     def with_rules(self, rules: Sequence[str], *, bio: bool = False) -> TagModel:
         """Returns the same model under other rules."""
@@ -102,14 +102,7 @@ class TagModel(Model[Tagged]):
         schema.factor("follow", left=tag, right=tag).set_table(self.follow)
         for n, rule in enumerate(self.rules.counts):
             name = rule.text if rule.text not in schema.rules else f"{rule.text} ({n})"
-            schema.rule(
-                name,
-                at_least=rule.at_least,
-                at_most=rule.at_most,
-                price=rule.price,
-                per_unit=rule.per_unit,
-                tag=rule.tags,
-            )
+            schema.rule(name, tag=rule.tags, **rule.limits)
         return schema
 
     @cached_property
@@ -122,28 +115,21 @@ class TagModel(Model[Tagged]):
 
     def structure(self, n_words: int, rules: tuple[str, ...] = ()) -> Structure:
         """Returns the structure of sentences of some length, with rules of their own."""
-        known = self._structures.get((n_words, rules))
-        if known is None:
-            known = self._build(n_words, rules)
-            self._structures.put((n_words, rules), known, 1 + n_words)
-        return known
-
-    def _build(self, n_words: int, rules: tuple[str, ...]) -> Structure:
+        if (known := self._structures.get((n_words, rules))) is not None:
+            return known
         shape, tag = self.schema.structure(), self.schema.variables["tag"]
         words, follow = [shape.add(tag) for _ in range(n_words)], self.schema.factors["follow"]
         for left, right in pairwise(words):
             shape.connect(follow, left=left, right=right)
         for rule in [read_rule(text, self.tags) for text in rules]:
-            if not words:  # nothing to count: `impossible` tells
-                continue
-            if isinstance(rule, Count):
+            if isinstance(rule, Count) and words:  # without words there is nothing to count: `impossible` tells
                 terms = [(word, name) for word in words for name in rule.tags]
-                limits = {"at_least": rule.at_least, "at_most": rule.at_most}
-                shape.rule(rule.text, terms, **limits, price=rule.price, per_unit=rule.per_unit)
-                continue
-            for left, right in pairwise(words):
-                terms = [(left, name) for name in rule.after] + [(right, name) for name in rule.tags]
-                shape.rule(rule.text, terms, at_most=1, price=rule.price)
+                shape.rule(rule.text, terms, **rule.limits)
+            elif isinstance(rule, Never):
+                for left, right in pairwise(words):
+                    terms = [(left, name) for name in rule.after] + [(right, name) for name in rule.tags]
+                    shape.rule(rule.text, terms, at_most=1, price=rule.price)
+        self._structures.put((n_words, rules), shape, 1 + n_words)
         return shape
 
     def impossible(self, sentence: Tagged) -> bool:
@@ -155,16 +141,13 @@ class TagModel(Model[Tagged]):
         """Returns sentences as problems with all their costs."""
         keys = [(len(sentence.words), sentence.rules) for sentence in texts]
         number = {key: n for n, key in enumerate(dict.fromkeys(keys))}
-        numbers = np.array([number[key] for key in keys], dtype=np.int64)
-        structures = [self._structure_of(texts[keys.index(key)]) for key in number]
+        numbers, structures = np.array([number[key] for key in keys], dtype=np.int64), list[Structure]()
+        for key in number:
+            try:
+                structures.append(self.structure(*key))
+            except SchemaError as error:  # of its rules
+                raise CorpusError(f"Sentence {texts[keys.index(key)].id!r}: {error}") from None
         return Batch.build(structures, numbers, self.costs(texts).ravel())
-
-    def _structure_of(self, sentence: Tagged) -> Structure:
-        """Returns the structure of a sentence; what is wrong with its rules is told with its id."""
-        try:
-            return self.structure(len(sentence.words), sentence.rules)
-        except SchemaError as error:
-            raise CorpusError(f"Sentence {sentence.id!r}: {error}") from None
 
     def costs(self, texts: Sequence[Tagged]) -> FloatArray:
         """Returns what each tag costs at each word of all sentences, (n_words, n_tags)."""
@@ -176,7 +159,7 @@ class TagModel(Model[Tagged]):
 
     def gold(self, text: Tagged) -> Sequence[str]:
         """Returns the tags of a sentence, in BIO where that is a rule."""
-        return in_bio(text).tags or () if self.rules.bio else text.tags or ()
+        return _in_bio(text).tags or () if self.rules.bio else text.tags or ()
 
     def label(self, text: Tagged, labels: Sequence[str]) -> Tagged:
         """Returns the sentence with these tags."""
@@ -194,7 +177,7 @@ class TagModel(Model[Tagged]):
     @cached_property
     def is_bio(self) -> bool:
         """Whether the tags are those of entities: then entities are scored, not words alone."""
-        return iob.is_bio(self.tags)
+        return tables.is_bio(self.tags)
 
     @property
     def scores(self) -> Sequence[str]:
@@ -205,7 +188,7 @@ class TagModel(Model[Tagged]):
         """Counts words with the same tag, and entities that are the same."""
         found = list(super().count(labels, against))
         if self.is_bio:
-            mine, theirs = iob.entities(labels), iob.entities(against)
+            mine, theirs = tables.entities(labels), tables.entities(against)
             found.append((len(mine & theirs), len(mine) + len(theirs)))
         return found
 
@@ -213,7 +196,7 @@ class TagModel(Model[Tagged]):
         """Returns words with their tags, and where tags are BIO, entities with their types."""
         found: dict[str, set[tuple[Hashable, str]]] = {"tag": set(super().items(labels)["label"])}
         if self.is_bio:
-            found["entity"] = {((start, end), name) for start, end, name in iob.entities(labels)}
+            found["entity"] = {((start, end), name) for start, end, name in tables.entities(labels)}
         return found
 
     def baselines(self) -> Mapping[str, Baseline]:
@@ -233,7 +216,7 @@ class TagModel(Model[Tagged]):
     def gold_broken(self, sentences: Sequence[Tagged]) -> int:
         """Returns how many sentences have gold tags that break the rules, or that the model lacks."""
         place = {tag: i for i, tag in enumerate(self.tags)}
-        gold = [self.gold(sentence) for sentence in sentences]
+        gold = (self.gold(sentence) for sentence in sentences)
         return sum(
             any(tag not in place for tag in tags) or bool(self.rules.broken([place[tag] for tag in tags], self.tags))
             for tags in gold
@@ -246,22 +229,22 @@ class TagModel(Model[Tagged]):
     def about(self) -> dict[str, object]:
         """Returns what a file says of it."""
         rules = {"rules": list(self.rules.texts), "bio": self.rules.bio}
-        return {"features": features.VERSION, "tags": list(self.tags)} | rules
+        return {"features": VERSION, "tags": list(self.tags)} | rules
+
+    def content(self) -> tuple[Tensors, Any]:
+        """Returns what a file holds of it."""
+        return self.tensors(), self.about()
 
     @classmethod
     def of_tensors(cls, tensors: Tensors, about: Mapping[str, Any], path: str | os.PathLike[str]) -> TagModel:
         """Makes a model of what `tensors` and `about` returned; what cannot be one is a `Misfit`."""
-        ABOUT(about, "its settings")
-        if about["features"] != features.VERSION:
+        forms.fitted(about, _About, "its settings")
+        if about["features"] != VERSION:
             raise ModelError(f"{os.fspath(path)} was written by another version of hasten. Train the tagger again.")
         tags = tuple(about["tags"])
-        wanted = {
-            "weights": forms.Array("float32", (None, len(tags))),
-            "pairs": forms.Array("float32", (len(tags), len(tags))),
-        }
-        forms.check_tensors(tensors, wanted)
-        rules = Rules.of(tags, about["rules"], bio=about["bio"])
-        return cls(tags, tensors["weights"], tensors["pairs"], rules)
+        shapes = {"weights": (None, len(tags)), "pairs": (len(tags), len(tags))}
+        forms.check_tensors(tensors, {name: forms.Array("float32", shape) for name, shape in shapes.items()})
+        return cls(tags, tensors["weights"], tensors["pairs"], Rules.of(tags, about["rules"], bio=about["bio"]))
 
 
 @dataclass(frozen=True)
@@ -284,27 +267,32 @@ class Tagging(Task[Tagged]):
         return TagModel.train(texts, self.rules, bio=self.bio, epochs=self.epochs, seed=seed, tell=tell)
 
     def to_json(self, text: Tagged) -> Any:
-        """Returns the words of a sentence as JSON has them."""
-        return {"id": text.id, "tokens": list(text.words)}
+        """Returns a sentence as an object of our JSON lines."""
+        return to_json(text)
 
-    def of_json(self, text: Tagged, answer: Any) -> Tagged:
-        """Returns a sentence with the `tags` of an answer."""
-        tags = answer.get("tags") if isinstance(answer, dict) else None
-        if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
-            raise CorpusError(f"An answer should be an object with 'tags', a list of strings, not {answer!r:.80}.")
-        return replace(text, tags=tuple(tags))
+    def of_json(self, found: Any) -> Tagged:
+        """Returns the sentence that an object stands for."""
+        if not isinstance(found, dict):
+            raise CorpusError(f"A sentence should be an object, not {found!r:.80}.")
+        return from_object(found, "tags", "")
+
+    def check_labelled(self, text: Tagged) -> None:
+        """Refuses a sentence without tags."""
+        if text.tags is None:
+            raise CorpusError(f"Sentence {text.id!r} should have 'tags', one a word.")
+
+    def of_content(self, path: Path, tensors: Tensors, about: Any) -> TagModel:
+        """Makes a model of what a file holds."""
+        return TagModel.of_tensors(tensors, about, path)
 
 
-def in_bio(sentence: Tagged) -> Tagged:
+def _in_bio(sentence: Tagged) -> Tagged:
     """Returns a sentence whose entities all begin with B-x, also where its tags are IOB1."""
-    return replace(sentence, tags=None if sentence.tags is None else iob.to_bio(sentence.tags))
+    return replace(sentence, tags=None if sentence.tags is None else tables.to_bio(sentence.tags))
 
 
-ABOUT = forms.record(
-    {
-        "features": forms.whole(0),
-        "tags": forms.many(forms.text, least=1),
-        "rules": forms.many(forms.text),
-        "bio": forms.switch,
-    }
-)
+class _About(msgspec.Struct, forbid_unknown_fields=True):
+    features: forms.Count
+    tags: forms.Names
+    rules: list[str]
+    bio: bool

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -49,14 +50,10 @@ class Count:
     per_unit: bool = False  # whether that is the price of each word too many or too few
 
     @property
-    def at_least(self) -> float | None:
-        """The lower limit, if there is one."""
-        return self.low if math.isfinite(self.low) else None
-
-    @property
-    def at_most(self) -> float | None:
-        """The upper limit, if there is one."""
-        return self.high if math.isfinite(self.high) else None
+    def limits(self) -> dict[str, Any]:
+        """The settings that `Schema.rule` and `Structure.rule` take."""
+        low, high = (limit if math.isfinite(limit) else None for limit in (self.low, self.high))
+        return {"at_least": low, "at_most": high, "price": self.price, "per_unit": self.per_unit}
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,12 +20,11 @@ def generate(n: int, seed: int, kind: str = "pos") -> Iterator[Tagged]:
     if kind not in KINDS:
         raise CorpusError(f"There are no made-up tags {kind!r}. Choose one of {', '.join(KINDS)}.")
     for sentence in generate_news(n, seed):
-        tags = bio_tags(sentence) if kind == "bio" else sentence.pos
+        tags = _bio_tags(sentence) if kind == "bio" else sentence.pos
         yield Tagged(sentence.id, sentence.tokens, tags)
 
 
-def bio_tags(sentence: Sentence) -> tuple[str, ...]:
-    """Returns the entities of a sentence in BIO."""
+def _bio_tags(sentence: Sentence) -> tuple[str, ...]:
     tags = ["O"] * len(sentence.tokens)
     for (start, end), name in zip(sentence.spans, sentence.types or (), strict=True):
         tags[start:end] = [f"B-{name}", *[f"I-{name}"] * (end - start - 1)]

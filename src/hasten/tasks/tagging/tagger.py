@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from hasten.errors import ModelError, ProblemError
 from hasten.model.batch import Batch
@@ -98,24 +99,21 @@ class SequenceTagger:
         answer = self._answerer()
         stream = (_sentence(each, n) for n, each in enumerate(sentences))
         while chunk := list(islice(stream, CHUNK)):
-            yield from self._predictions(chunk, answer(self.model.batch(chunk)))
+            for sentence, found in zip(chunk, answer(self.model.batch(chunk)), strict=True):
+                if found.values is None:
+                    reason = found.reason or _why(found.status)
+                    yield Prediction(sentence.untagged(), found.proved, found.source, reason)
+                elif self.model.impossible(sentence):
+                    yield Prediction(sentence.untagged(), True, found.source, _why(Status.INFEASIBLE))
+                else:
+                    tagged = replace(sentence, tags=tuple(found.names))
+                    yield Prediction(tagged, found.proved, found.source, found.reason)
 
     def _answerer(self) -> Callable[[Batch], Solutions]:
         """Returns what answers batches in this mode; it makes the solver once, where it needs one."""
         if self.mode == TextMode.SEARCH:
             return BeamSearch(self.width)
         return Speedup(self.model.schema, solver=self.solver, limits=Limits(self.time_limit)).predict
-
-    def _predictions(self, chunk: Sequence[Tagged], found: Solutions) -> Iterator[Prediction]:
-        for sentence, answer in zip(chunk, found, strict=True):
-            if answer.values is None:
-                reason = answer.reason or _why(answer.status)
-                yield Prediction(sentence.untagged(), answer.proved, answer.source, reason)
-            elif self.model.impossible(sentence):
-                yield Prediction(sentence.untagged(), True, answer.source, _why(Status.INFEASIBLE))
-            else:
-                tagged = replace(sentence, tags=tuple(answer.names))
-                yield Prediction(tagged, answer.proved, answer.source, answer.reason)
 
     def evaluate(self, sentences: Iterable[Tagged], *, tell: Tell = tell_nobody) -> Evaluation:
         """Compares its tags with those that the sentences have."""
@@ -135,11 +133,9 @@ class SequenceTagger:
         """Reads what `save` wrote."""
         tensors, about = load_tensors(path, FORMAT, "tagger")
         with reading(path):
-            settings = forms.read_json(about.get("tagger", ""), "its settings")
-            forms.table_of(lambda value, what: None)(settings, "its settings")
-            mode, width = settings.pop("mode", None), settings.pop("width", None)
-            forms.text(mode, "its mode")
-            forms.whole(1)(width, "its width")
+            settings = forms.read_json(about.get("tagger", ""), "its settings", dict[str, Any])
+            mode = forms.fitted(settings.pop("mode", None), str, "its mode")
+            width = forms.fitted(settings.pop("width", None), forms.Count, "its width")
             return cls(TagModel.of_tensors(tensors, settings, path), mode, width)
 
 

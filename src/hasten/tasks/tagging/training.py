@@ -1,33 +1,44 @@
-"""Trains a tagger: an averaged perceptron with inference in the loop, over weights of words and of tag pairs.
+"""Hashed features of words, and how a tagger learns their weights: an averaged perceptron with inference in the loop.
 
-The best tags of the current weights, with the gold ones made dearer by a margin, are compared with the gold ones, and
-only where the two differ do weights move. Steps are AdaGrad's, and the result is the average of the weights over all
-steps, as for the structured black box of `tasks.entity_relation`. A seed fixes every number. The best tags are found by
-Viterbi's algorithm in NumPy, over sentences of all lengths at once, without the rules that count over a sentence.
+A feature is a template (say "the word before") and a value (the hash of that word), mixed into one number whose low
+bits are a row of the weights; words are hashed by `tasks.text.words`, as in `tasks.entity_relation.scoring`. The best
+tags of the current weights, with the gold ones made dearer by a margin, are compared with the gold ones, and only where
+the two differ do weights move. Steps are AdaGrad's, and the result is the average of the weights over all steps. A seed
+fixes every number. The best tags are found by Viterbi's algorithm in NumPy, over sentences of all lengths at once,
+without the rules that count over a sentence.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from hasten.support.arrays import FloatArray, IntArray
+from hasten.support.arrays import FloatArray, IntArray, offsets
 from hasten.support.progress import Tell
 from hasten.tasks.averaging import Averaged
-from hasten.tasks.tagging.features import Rows, Text
+from hasten.tasks.text.words import (
+    FLAGS,
+    PREFIX2,
+    PREFIX3,
+    PREFIX4,
+    SHAPE,
+    SUFFIX2,
+    SUFFIX3,
+    SUFFIX4,
+    WORD,
+    Vocabulary,
+    as_json,
+)
 
 MARGIN = 10.0  # by which gold tags must win
 BATCH = 8  # sentences between two steps
 BLOCK = 1 << 14  # words scored together
-
-
-class Weights(NamedTuple):
-    """Learned weights: the score of each tag for each row of features, and of each pair of neighbouring tags."""
-
-    of_words: FloatArray  # (n_buckets, n_tags)
-    of_pairs: FloatArray  # (n_tags, n_tags)
+VERSION = 1  # raise it with any change of a feature: weights are worth nothing to other features
+EDGE = 1  # stands for any column of a word outside the sentence
+Rows = npt.NDArray[np.int32]
 
 
 def word_costs(rows: Rows, weights: FloatArray | npt.NDArray[np.float32]) -> FloatArray:
@@ -42,7 +53,7 @@ def word_costs(rows: Rows, weights: FloatArray | npt.NDArray[np.float32]) -> Flo
     return costs
 
 
-def move(table: Averaged, rows: IntArray | Rows, columns: IntArray, sign: float, step: int) -> None:
+def _move(table: Averaged, rows: IntArray | Rows, columns: IntArray, sign: float, step: int) -> None:
     """Moves some weights, each by its own step."""
     where = rows, columns
     np.add.at(table.squares, where, 1.0)
@@ -52,16 +63,12 @@ def move(table: Averaged, rows: IntArray | Rows, columns: IntArray, sign: float,
 
 
 def train_weights(
-    text: Text,
-    gold: IntArray,
-    forbidden: FloatArray,
-    n_buckets: int,
-    *,
-    epochs: int = 8,
-    seed: int = 0,
-    tell: Tell,
-) -> Weights:
-    """Learns from the gold tags of all words; `forbidden` is inf for pairs of tags that may not follow each other."""
+    text: Text, gold: IntArray, forbidden: FloatArray, n_buckets: int, *, epochs: int = 8, seed: int = 0, tell: Tell
+) -> tuple[FloatArray, FloatArray]:
+    """Learns from the gold tags of all words; `forbidden` is inf for pairs of tags that may not follow each other.
+
+    Returns the score of each tag for each row of features, and of each pair of neighbouring tags.
+    """
     random, n_tags = np.random.default_rng(seed), len(forbidden)
     words, pairs = Averaged.of(n_buckets, n_tags), Averaged.of(n_tags, n_tags)
     lengths, step = np.diff(text.first), 0
@@ -79,15 +86,14 @@ def train_weights(
             costs[np.arange(len(at)), wanted] += MARGIN
             found = viterbi(costs, first, forbidden - pairs.weights)
             wrong = np.flatnonzero(found != wanted)
-            for tags, sign in ((wanted, 1.0), (found, -1.0)):
-                move(words, rows[wrong], tags[wrong, None], sign, step)
             left = np.setdiff1d(np.arange(len(at) - 1), first[1:-1] - 1)
             left = left[(found[left] != wanted[left]) | (found[left + 1] != wanted[left + 1])]
             for tags, sign in ((wanted, 1.0), (found, -1.0)):
-                move(pairs, tags[left], tags[left + 1], sign, step)
+                _move(words, rows[wrong], tags[wrong, None], sign, step)
+                _move(pairs, tags[left], tags[left + 1], sign, step)
             step += 1
     tell("Training the tagger", 1.0)
-    return Weights(words.mean(step), pairs.mean(step))
+    return words.mean(step), pairs.mean(step)
 
 
 def viterbi(costs: FloatArray, first: IntArray, follow: FloatArray) -> IntArray:
@@ -136,3 +142,67 @@ def _one(costs: FloatArray, follow: FloatArray) -> IntArray:
     for chosen in reversed(back):
         labels.append(chosen[labels[-1]])
     return np.array(labels[::-1], dtype=np.int64)
+
+
+class Text(NamedTuple):
+    """Many sentences: the rows of each word's features, (n_words, N_FEATURES), and where each sentence starts."""
+
+    rows: Rows
+    first: IntArray  # (n_sentences + 1,)
+
+
+def read(sentences: Sequence[Sequence[str]], n_buckets: int, vocabulary: Vocabulary | None = None) -> Text:
+    """Turns the words of sentences into rows of `n_buckets` rows of weights."""
+    first = offsets([len(words) for words in sentences])
+    found = (vocabulary or Vocabulary()).read([as_json(words) for words in sentences])
+    return Text(_rows(found.columns.astype(np.int64), first, n_buckets - 1), first)
+
+
+def _mix(state: IntArray | int, value: IntArray | int) -> IntArray:
+    """Stirs 32-bit values into 32-bit states: `mix` of `tasks.entity_relation.scoring.features`, for arrays."""
+    stirred = ((np.asarray(state, np.int64) ^ np.asarray(value, np.int64)) * 0x2C1B3C6D) & 0xFFFFFFFF
+    found: IntArray = stirred ^ (stirred >> 15)
+    return found
+
+
+def _rows(columns: IntArray, first: IntArray, mask: int) -> Rows:
+    """Returns the rows of each word, a column for each template."""
+    n = len(columns)
+    sentence = np.repeat(np.arange(len(first) - 1), np.diff(first))
+
+    def at(away: int, which: int) -> IntArray:
+        """Returns a column of the words that many places away, `EDGE` outside the sentence."""
+        place = np.arange(n) + away
+        inside = (place >= 0) & (place < n)
+        place = np.clip(place, 0, max(0, n - 1))
+        inside &= sentence[place] == sentence
+        return np.where(inside, columns[place, which], EDGE)
+
+    def here(which: int) -> IntArray:
+        return columns[:, which]
+
+    word, before, after = here(WORD), at(-1, WORD), at(1, WORD)
+    values = (
+        np.zeros(n, np.int64),
+        word,
+        *(here(which) for which in (SHAPE, PREFIX2, PREFIX3, PREFIX4, SUFFIX2, SUFFIX3, SUFFIX4, FLAGS)),
+        _mix(here(SHAPE), here(SUFFIX3)),
+        before,
+        after,
+        at(-2, WORD),
+        at(2, WORD),
+        at(-1, SUFFIX3),
+        at(1, SUFFIX3),
+        at(-1, SHAPE),
+        at(1, SHAPE),
+        _mix(before, word),
+        _mix(word, after),
+        _mix(before, after),
+        _mix(at(-2, WORD), before),
+        _mix(at(-1, SUFFIX2), here(SUFFIX2)),
+        _mix(here(SUFFIX2), at(1, SUFFIX2)),
+        _mix(at(-1, SHAPE), here(SHAPE)),
+    )
+    return np.stack([_mix(_mix(k, 0x5BD1E995), value) & mask for k, value in enumerate(values)], axis=1).astype(
+        np.int32
+    )

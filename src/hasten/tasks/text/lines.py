@@ -1,12 +1,11 @@
-"""The lines of a file, unpacked and counted, so that an error can say where it is.
+"""The lines of a file, unpacked and counted, so that an error can say where it is; objects of JSON, one a line.
 
 Files may be plain, gzipped, or a zip archive with one file in it; which of them is seen from their first bytes, not
 from their name. A reader raises `CorpusError` with the reason alone; `open_lines` puts the file and the line before
 it, and does the same for files that are damaged or missing. No line is read that is longer than a limit, so that a
-file without line ends, or a packed one that unpacks to no end, cannot fill the memory.
-
-`read_blocks` reads many lines at a time, for a process that hands them out to others: cutting text into lines would be
-most of what that process does.
+file without line ends, or a packed one that unpacks to no end, cannot fill the memory. `read_blocks` reads many lines
+at a time, for a process that hands them out to others: cutting text into lines would be most of what that process does.
+What is written appears whole or not at all.
 """
 
 from __future__ import annotations
@@ -15,17 +14,21 @@ import codecs
 import csv
 import gzip
 import io
+import json
 import lzma
 import os
 import sys
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 from hasten.errors import CorpusError
 from hasten.support.checks import check_whole
+from hasten.support.files import output_directory, whole
+from hasten.support.terminal import standard_output
 
 AnyPath = str | os.PathLike[str]
 
@@ -33,7 +36,12 @@ MAX_LINE = 64_000_000  # characters
 FAULTS_SHOWN = 5
 BLOCK = 1 << 18  # bytes read at a time
 BYTES = 4  # of a character, at most
+TOO_LONG = (
+    "The line has more than {:,} characters. If it should, allow longer ones: --max-line on the command line, "
+    "max_line= in Python."
+)
 
+GZIP, ZIP = b"\x1f\x8b", b"PK\x03\x04"  # how packed files begin
 _DAMAGE = (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, gzip.BadGzipFile, csv.Error, UnicodeDecodeError)
 
 
@@ -100,16 +108,8 @@ class Lines:
             raise StopIteration
         self.number += 1
         if len(line) > self._max_line:
-            raise too_long(self._max_line)
+            raise CorpusError(TOO_LONG.format(self._max_line))
         return line
-
-
-def too_long(max_line: int) -> CorpusError:
-    """Returns the error of a line that is longer than allowed."""
-    return CorpusError(
-        f"The line has more than {max_line:,} characters. If it should, allow longer ones: "
-        "--max-line on the command line, max_line= in Python."
-    )
 
 
 @contextmanager
@@ -119,7 +119,7 @@ def open_lines(
     """Opens a file for its lines; whatever goes wrong while they are read is raised with its place."""
     check_whole("max_line", max_line, least=1)
     lines = Lines(io.StringIO(), max_line)
-    with open_bytes(path, lambda: lines.place, encoding) as raw, ExitStack() as stack:
+    with _open_bytes(path, lambda: lines.place, encoding) as raw, ExitStack() as stack:
         text = io.TextIOWrapper(raw, encoding=encoding)
         stack.callback(text.detach)  # what we did not open we do not close
         lines = Lines(text, max_line, faults, called(path))
@@ -127,13 +127,13 @@ def open_lines(
 
 
 @contextmanager
-def open_bytes(path: AnyPath, place: Callable[[], str], encoding: str = "utf-8-sig") -> Iterator[Any]:
+def _open_bytes(path: AnyPath, place: Callable[[], str], encoding: str = "utf-8-sig") -> Iterator[Any]:
     """Opens a file for its bytes, unpacked; what goes wrong while they are read is raised with the `place` reached."""
     if "\0" in os.fspath(path):
         raise CorpusError(f"{os.fspath(path)!r}: A name holds no null character. Check the path.")
     with ExitStack() as stack:
         try:
-            raw: Any = standard_input() if path == "-" else stack.enter_context(open(path, "rb"))
+            raw: Any = _standard_input() if path == "-" else stack.enter_context(open(path, "rb"))
             yield _unpack(raw, stack)
         except PlacedError:
             raise
@@ -154,8 +154,7 @@ def called(path: AnyPath) -> str:
     return "standard input" if path == "-" else os.fspath(path)
 
 
-def standard_input() -> Any:
-    """Returns the bytes that come in, or says that nothing does."""
+def _standard_input() -> Any:
     if sys.stdin is None:
         raise CorpusError("Standard input is closed. Name a file, or send one there.")
     return sys.stdin.buffer
@@ -166,10 +165,10 @@ def peek_line() -> str | None:
 
     "" if there is nothing; None if it cannot be seen: in a zip archive, or where less than a line has come so far.
     """
-    data = _peek(standard_input())
-    if data.startswith(b"PK\x03\x04"):
+    data = _peek(_standard_input())
+    if data.startswith(ZIP):
         return None
-    if data.startswith(b"\x1f\x8b"):
+    if data.startswith(GZIP):
         try:
             data = zlib.decompressobj(wbits=31).decompress(data)
         except zlib.error:  # the reader will say so
@@ -204,22 +203,18 @@ def _explain(error: Exception, encoding: str) -> str:
 
 def _unpack(raw: Any, stack: ExitStack) -> Any:
     first = _peek(raw)
-    if first.startswith(b"\x1f\x8b"):
+    if first.startswith(GZIP):
         return stack.enter_context(gzip.GzipFile(fileobj=raw))
-    if first.startswith(b"PK\x03\x04"):
-        try:
-            return _open_archive(raw, stack)
-        except (RuntimeError, NotImplementedError) as error:  # a password, or a way to pack that Python does not know
-            raise CorpusError(f"The archive cannot be opened ({error}). Pack it again, or unpack it.") from error
-    return raw
-
-
-def _open_archive(raw: Any, stack: ExitStack) -> Any:
-    archive = stack.enter_context(zipfile.ZipFile(raw if raw.seekable() else io.BytesIO(raw.read())))
-    names = [name for name in archive.namelist() if not name.startswith("__MACOSX/") and not name.endswith("/")]
-    if len(names) != 1:
-        raise CorpusError(f"The archive holds {len(names)} files. Pack one, or unpack it.")
-    return stack.enter_context(archive.open(names[0]))
+    if not first.startswith(ZIP):
+        return raw
+    try:
+        archive = stack.enter_context(zipfile.ZipFile(raw if raw.seekable() else io.BytesIO(raw.read())))
+        names = [name for name in archive.namelist() if not name.startswith("__MACOSX/") and not name.endswith("/")]
+        if len(names) != 1:
+            raise CorpusError(f"The archive holds {len(names)} files. Pack one, or unpack it.")
+        return stack.enter_context(archive.open(names[0]))
+    except (RuntimeError, NotImplementedError) as error:  # a password, or a way to pack that Python does not know
+        raise CorpusError(f"The archive cannot be opened ({error}). Pack it again, or unpack it.") from error
 
 
 class Block(NamedTuple):
@@ -233,28 +228,27 @@ class Block(NamedTuple):
     def entries(self) -> Iterator[tuple[int, str | bytes]]:
         """Yields the lines that are not blank, with their numbers; as bytes if some of the block are not utf-8 text."""
         may_be_long = len(self.data) > self.max_line
-        for number, line in enumerate(self._split(), self.first):
+        try:
+            lines: Sequence[str | bytes] = self.data.decode().split("\n")
+        except UnicodeDecodeError:
+            lines = self.data.split(b"\n")
+        for number, line in enumerate(lines, self.first):
             if may_be_long and len(line) > self.max_line:
                 raise _too_long(self.file, number, self.max_line)
             if line and not line.isspace():
                 yield number, line
-
-    def _split(self) -> Sequence[str | bytes]:
-        try:
-            return self.data.decode().split("\n")
-        except UnicodeDecodeError:
-            return self.data.split(b"\n")
 
 
 def read_blocks(path: AnyPath, max_line: int = MAX_LINE) -> Iterator[Block]:
     """Reads the lines of a file, or of standard input (`"-"`), a block at a time."""
     check_whole("max_line", max_line, least=1)
     name, first, rest = called(path), 1, bytearray()
-    with open_bytes(path, lambda: f"{name}, line {first}" if first > 1 else name) as stream:
+    with _open_bytes(path, lambda: f"{name}, line {first}" if first > 1 else name) as stream:
         mark = codecs.BOM_UTF8  # may stand at the beginning
         while data := stream.read(BLOCK):
             data, mark = data.removeprefix(mark), b""
-            cut = _last_end(data)
+            # A carriage return at the very end is left: a line feed may follow.
+            cut = data.rfind(b"\n") + 1 or data.rfind(b"\r", 0, -1) + 1  # where the last line that is whole ends
             if cut:
                 block = _with_line_feeds(bytes(rest + data[:cut]))
                 yield Block(name, first, block, max_line)
@@ -268,14 +262,60 @@ def read_blocks(path: AnyPath, max_line: int = MAX_LINE) -> Iterator[Block]:
 
 
 def _too_long(file: str, line: int, max_line: int) -> PlacedError:
-    return PlacedError(f"{file}, line {line}: {too_long(max_line)}")
-
-
-def _last_end(data: bytes) -> int:
-    """Returns where the last line that is whole ends; 0 if none does."""
-    # A carriage return at the very end is left: a line feed may follow.
-    return data.rfind(b"\n") + 1 or data.rfind(b"\r", 0, -1) + 1
+    return PlacedError(f"{file}, line {line}: {TOO_LONG.format(max_line)}")
 
 
 def _with_line_feeds(data: bytes) -> bytes:
     return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n") if b"\r" in data else data
+
+
+def load_json(line: str | bytes) -> Any:
+    """Returns what a line of JSON stands for, whether it is decoded already or not."""
+    try:
+        line = line if isinstance(line, str) else line.decode("utf-8-sig")
+        return json.loads(line)
+    except json.JSONDecodeError as error:
+        raise CorpusError(f"Not JSON ({error.msg} at column {error.colno}). Write one object a line.") from error
+    except UnicodeDecodeError:
+        raise CorpusError("The line is not utf-8 text. Convert the file.") from None
+    except ValueError:
+        raise CorpusError("A number has thousands of digits. Write smaller ones.") from None
+    except RecursionError:
+        raise CorpusError("The object is nested too deep. Write lists of strings and numbers.") from None
+
+
+def parse_object(line: str | bytes) -> dict[str, Any]:
+    """Returns the object that a line of JSON is, whether it is decoded already or not."""
+    found = load_json(line)
+    if not isinstance(found, dict):
+        raise CorpusError("Expected a JSON object with tokens and spans. Write one object a line.")
+    return found
+
+
+def short(value: object) -> str:
+    """Returns a value in few words, for an error."""
+    try:
+        return json.dumps(value)[:60]
+    except RecursionError:
+        return "something nested deep"
+
+
+def write_objects(path: AnyPath, objects: Iterable[Mapping[str, object]]) -> int:
+    """Writes one JSON object a line, and returns how many."""
+    return write_blocks(path, ((json.dumps(each) + "\n").encode() for each in objects))
+
+
+def write_blocks(path: AnyPath, blocks: Iterable[bytes]) -> int:
+    """Writes bytes one after the other, and returns how many times.
+
+    The file appears whole or not at all. A name that ends in `.gz` is compressed; `"-"` is standard output.
+    """
+    with ExitStack() as stack:
+        if path == "-":
+            out = stack.enter_context(standard_output())
+            return sum(out.write(block.decode()) >= 0 for block in blocks)
+        stack.enter_context(output_directory(Path(path).parent))
+        stream: Any = stack.enter_context(open(stack.enter_context(whole(Path(path))), "wb"))
+        if Path(path).suffix == ".gz":  # the same sentences give the same bytes
+            stream = stack.enter_context(gzip.GzipFile(filename="", mode="wb", fileobj=stream, mtime=0))
+        return sum(stream.write(block) >= 0 for block in blocks)

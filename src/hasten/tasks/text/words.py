@@ -1,30 +1,161 @@
 """Words as numbers: hashes of what a word looks like, its lower-case form, its shape, its endings.
 
 Hashes depend neither on the process nor on what was read before, so a model stores no vocabulary and texts read apart
-agree. Kernels read the columns: this module is one of those that `hasten.jit` looks at.
+agree. Words are read from lists of JSON without making a string of each: a *spelling* is what stands between two
+quotes, escapes and all. Words repeat, so nearly every one is found in a hash table of the spellings met before; only a
+new one becomes a string, whose columns are then computed. Kernels read the columns: this module is one of those that
+`hasten.jit` looks at.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import chain, pairwise
 from typing import NamedTuple
 from zlib import crc32
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
+from hasten.jit import driver
 from hasten.support.arrays import BoolArray, IntArray
-from hasten.tasks.text.spelling import HashArray, Spellings
 
+HashArray = npt.NDArray[np.int32]
+Bytes = npt.NDArray[np.uint8]
+
+MOST = 200_000  # spellings that are remembered
+QUOTE, BACKSLASH, OPENING, CLOSING, COMMA, NEWLINE = 34, 92, 91, 93, 44, 10
+NO_LIST = -1
 # The columns of a token. All but the last belong to the word itself; the part of speech belongs to its place.
 WORD, SHAPE, PREFIX2, PREFIX3, PREFIX4, SUFFIX2, SUFFIX3, SUFFIX4, FLAGS, POS = range(10)
 N_COLUMNS = POS + 1
-
 # What FLAGS holds, a bit each.
 CAPITALISED, HAS_CAPITAL, HAS_SMALL, HAS_DIGIT, HAS_DOT, HAS_HYPHEN = 1, 2, 4, 8, 16, 32
-
 MASK = 0x7FFFFFFF  # 31 bits
 MAX_SHAPES = 100_000  # remembered
 NO_POS = 0  # stands for the part of speech of a token that came without one
+
+
+class Known(NamedTuple):
+    """The spellings met so far: spelling `k` is `letters[start[k]:start[k + 1]]`; `size` has how many there are."""
+
+    slots: HashArray  # (a power of two,): the spelling in each place of the hash table, -1 for none
+    letters: Bytes
+    start: IntArray
+    size: IntArray  # (1,)
+
+
+@driver
+def look_up(data: Bytes, known: Known, counts: IntArray, found: IntArray) -> int:
+    """Reads a list a line; writes how many strings each has, and the number of each string; returns how many there are.
+
+    A line that is no list of strings counts as `NO_LIST`. Every line is known to be well-formed JSON, as dense as lines
+    are: it ends with a line feed, and there is none in it. The caller sees that there is room for new spellings.
+    """
+    mask, n_found, at = len(known.slots) - 1, 0, 0
+    for line in range(len(counts)):
+        first = n_found
+        is_list = data[at] == OPENING
+        at += 1
+        while data[at - 1] != NEWLINE:
+            if data[at] == QUOTE and is_list:  # besides strings, a list of them has commas, blanks and its end
+                begin, state = at + 1, 0
+                at += 1
+                while data[at] != QUOTE:
+                    if data[at] == BACKSLASH:
+                        state = ((state ^ BACKSLASH) * 0x01000193) & 0xFFFFFFFF
+                        at += 1
+                    state = ((state ^ int(np.int64(data[at]))) * 0x01000193) & 0xFFFFFFFF
+                    at += 1
+                size = at - begin
+                place = (state ^ (state >> 15)) & mask
+                number = -1
+                while number < 0:
+                    k = int(np.int64(known.slots[place]))
+                    if k < 0:
+                        k = int(known.size[0])
+                        known.slots[place] = k
+                        known.size[0] = k + 1
+                        known.start[k + 1] = known.start[k] + size
+                        for n in range(size):
+                            known.letters[known.start[k] + n] = data[begin + n]
+                    same = known.start[k + 1] - known.start[k] == size
+                    n = 0
+                    while same and n < size:
+                        same = known.letters[known.start[k] + n] == data[begin + n]
+                        n += 1
+                    number = k if same else -1
+                    place = (place + 1) & mask
+                found[n_found] = number
+                n_found += 1
+            elif data[at] > COMMA and data[at] != CLOSING:
+                is_list = False
+            at += 1
+        if not is_list:
+            n_found = first
+        counts[line] = n_found - first if is_list else NO_LIST
+    return n_found
+
+
+class Spellings:
+    """Remembers spellings, with some columns of numbers for each."""
+
+    def __init__(self, columns_of: Callable[[str], Sequence[int]], width: int) -> None:
+        self.columns_of, self.width = columns_of, width
+        self._forget(0, 1 << 16)
+
+    def _forget(self, n: int, n_letters: int) -> None:
+        """Begins anew, with room for so many spellings and letters."""
+        slots = np.full(1 << (2 * max(n, MOST)).bit_length(), -1, np.int32)
+        start, size = np.zeros(max(n, MOST) + 1, np.int64), np.zeros(1, np.int64)
+        self._known = Known(slots, np.empty(n_letters, np.uint8), start, size)
+        self._columns, self._odd = np.empty((1, self.width), np.int32), np.zeros(1, dtype=bool)
+
+    def __len__(self) -> int:
+        return int(self._known.size[0])
+
+    def read(self, lists: Sequence[bytes]) -> tuple[IntArray, HashArray, BoolArray]:
+        """Returns how many strings each list of JSON has, `NO_LIST` for what is none; a row of columns for each string;
+        and which strings are not spelled as `json.dumps` would.
+        """
+        data = b"\n".join([*lists, b""])
+        most = data.count(b'"') // 2
+        n_letters = int(self._known.start[len(self)]) + len(data)
+        if len(self) + most >= len(self._known.start):
+            self._forget(most, len(data))
+        elif n_letters > len(self._known.letters):
+            letters = np.empty(2 * n_letters, np.uint8)
+            letters[: len(self._known.letters)] = self._known.letters
+            self._known = self._known._replace(letters=letters)
+        counts, found, first = np.empty(len(lists), np.int64), np.empty(most, np.int64), len(self)
+        n_found = look_up(np.frombuffer(bytearray(data), np.uint8), self._known, counts, found)
+        self._look_at_new(first)
+        return counts, self._columns[found[:n_found]], self._odd[found[:n_found]]
+
+    def _look_at_new(self, first: int) -> None:
+        """Computes the columns of spellings that are new."""
+        start = self._known.start[first : len(self) + 1]
+        letters, ends = self._known.letters[start[0] : start[-1]].tobytes(), (start - start[0]).tolist()
+        spelled = [letters[begin:end] for begin, end in pairwise(ends)]
+        words = [_word(each) for each in spelled]
+        columns = np.fromiter(chain.from_iterable(map(self.columns_of, words)), np.int32, self.width * len(words))
+        odd = np.fromiter(map(_is_odd, spelled, words), bool, len(words))
+        if len(self) > len(self._odd):
+            self._columns = np.resize(self._columns, (2 * len(self), self.width))
+            self._odd = np.resize(self._odd, 2 * len(self))
+        self._columns[first : len(self)], self._odd[first : len(self)] = columns.reshape(-1, self.width), odd
+
+
+def _word(spelled: bytes) -> str:
+    return str(json.loads(b'"%b"' % spelled)) if b"\\" in spelled else spelled.decode()
+
+
+def _is_odd(spelled: bytes, word: str) -> bool:
+    """Whether there is no word, or `json.dumps` spells it otherwise; letters beyond ASCII may be escaped or not."""
+    if b"\\" not in spelled:
+        return not spelled
+    usual = json.dumps(word, ensure_ascii=spelled.isascii())
+    return usual[1:-1].encode("utf-8", "surrogatepass") != spelled
 
 
 def hash_string(string: str) -> int:

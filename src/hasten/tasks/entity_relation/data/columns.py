@@ -7,10 +7,10 @@ once. A line that fails is read again as a `Sentence`, which says what is wrong,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, compress
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
@@ -19,9 +19,8 @@ from hasten.errors import CorpusError
 from hasten.support.arrays import BoolArray, IntArray, offsets
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.data.formats.jsonl import from_object
-from hasten.tasks.text.objects import parse_line
-from hasten.tasks.text.spelling import HashArray
-from hasten.tasks.text.words import Vocabulary, as_json
+from hasten.tasks.text.lines import parse_object
+from hasten.tasks.text.words import HashArray, Vocabulary, as_json
 
 MOST_WORDS = 100_000  # of the sentences that are answered together
 MOST_VARIABLES = 50_000  # likewise: a type for each span, a relation for each ordered pair
@@ -46,14 +45,6 @@ class Row(msgspec.Struct, gc=False, omit_defaults=True):
         return cls(msgspec.Raw(as_json(sentence.tokens)), list(sentence.spans), sentence.id, pos)  # type: ignore[arg-type]
 
 
-class Entries(Protocol):
-    """A piece of a file, whose entries are numbered: lines of JSON, the objects they stand for, or sentences."""
-
-    def entries(self) -> Iterator[tuple[int, Any]]:
-        """Yields the entries with their numbers."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Columns:
     """Sentences side by side, and the entries of a file that are none."""
@@ -72,13 +63,20 @@ class Columns:
         return cls._laid_out([Row.of(sentence) for sentence in sentences], range(len(sentences)), vocabulary)[0]
 
     @classmethod
-    def read(cls, piece: Entries, vocabulary: Vocabulary | None = None) -> Columns:
-        """Reads the entries of a piece; one that is no sentence is refused, with the reason."""
+    def read(cls, entries: Iterable[tuple[int, Any]], vocabulary: Vocabulary | None = None) -> Columns:
+        """Reads numbered entries: lines of JSON, the objects they stand for, or sentences.
+
+        One that is no sentence is refused, with the reason.
+        """
         decode = msgspec.json.Decoder(Row).decode
         rows, numbers, doubts = list[Row](), list[int](), list[tuple[int, Any]]()
-        for number, entry in piece.entries():
+        for number, entry in entries:
             try:
-                row = Row.of(entry) if isinstance(entry, Sentence) else decode(_line(entry))
+                if isinstance(entry, Sentence):
+                    row = Row.of(entry)
+                else:  # a line is UTF-8; an object comes from a table
+                    line = entry.decode() if isinstance(entry, bytes) else entry
+                    row = decode(line if isinstance(line, str) else msgspec.json.encode(line))
             except (ValueError, RecursionError):  # msgspec's errors, and text that is not UTF-8
                 doubts.append((number, entry))
                 continue
@@ -94,7 +92,7 @@ class Columns:
         refused = list[tuple[int, CorpusError]]()
         for number, entry in doubts:
             try:
-                record = parse_line(entry) if isinstance(entry, str | bytes) else entry
+                record = parse_object(entry) if isinstance(entry, str | bytes) else entry
                 kept[number] = Row.of(from_object(record, str(number)))
             except CorpusError as error:
                 refused.append((number, error))
@@ -144,10 +142,3 @@ class Columns:
             stop = max(start + 1, int(np.searchsorted(load, load[start] + 1, side="right")) - 1)
             yield self if stop - start == len(self) else self.part(start, stop)
             start = stop
-
-
-def _line(entry: Any) -> str | bytes:
-    """Returns an entry as a line of JSON in UTF-8; an object comes from a table."""
-    if isinstance(entry, bytes):
-        return entry.decode()
-    return entry if isinstance(entry, str) else msgspec.json.encode(entry)

@@ -54,6 +54,13 @@ class Line(NamedTuple):
     relations: tuple[tuple[str, str, str], ...] = ()  # source, name, target
 
 
+class Grammar(NamedTuple):
+    """All ways to write each symbol, and the type of each kind of entity."""
+
+    symbols: dict[str, list[Line]]
+    types: dict[str, str]
+
+
 def generate(n: int, seed: int, labelled: bool = True) -> Iterator[Sentence]:
     """Writes `n` sentences of 2 to 8 entities; a seed gives the same ones whatever `n` and `labelled` are."""
     if n < 0:
@@ -174,7 +181,12 @@ def _written(text: str) -> list[str]:
     return [line for line in text.splitlines() if line.strip() and line.lstrip()[0] != "#"]
 
 
-def _make_names() -> dict[str, list[Line]]:
+@cache
+def news() -> Grammar:
+    """Returns the grammar of the news; it has tens of thousands of names, so it is made when it is needed."""
+    room = files("hasten.tasks.entity_relation.data") / "news"
+    tags = read_lexicon((room / "lexicon.txt").read_text(encoding="utf-8"))
+    symbols, types = read_grammar((room / "grammar.txt").read_text(encoding="utf-8"), tags)
     letters = "ABCDEFGHIKLMNOPRSTUVW"
     names = {
         symbol: ["".join(parts) for parts in product(BEGINNINGS.split(), MIDDLES.split(), endings.split())]
@@ -183,23 +195,7 @@ def _make_names() -> dict[str, list[Line]]:
     names["first"] = FIRST_NAMES.split()
     names["initial"] = [letter + "." for letter in letters]
     names["acronym"] = ["".join(three) for three in product(letters, repeat=3)]
-    tags = {"nationname": "JJ"}
-    return {
-        symbol: [Line(((WORD, (word, tags.get(symbol, "NNP"))),)) for word in words] for symbol, words in names.items()
-    }
-
-
-class Grammar(NamedTuple):
-    """All ways to write each symbol, and the type of each kind of entity."""
-
-    symbols: dict[str, list[Line]]
-    types: dict[str, str]
-
-
-@cache
-def news() -> Grammar:
-    """Returns the grammar of the news; it has tens of thousands of names, so it is made when it is needed."""
-    room = files("hasten.tasks.entity_relation.data") / "news"
-    tags = read_lexicon((room / "lexicon.txt").read_text(encoding="utf-8"))
-    symbols, types = read_grammar((room / "grammar.txt").read_text(encoding="utf-8"), tags)
-    return Grammar(symbols | _make_names(), types)
+    for symbol, words in names.items():
+        tag = "JJ" if symbol == "nationname" else "NNP"
+        symbols[symbol] = [Line(((WORD, (word, tag)),)) for word in words]
+    return Grammar(symbols, types)

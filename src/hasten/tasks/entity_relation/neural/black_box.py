@@ -106,9 +106,9 @@ class NeuralScorer:
     @classmethod
     def of_tensors(cls, tensors: Tensors, about: Mapping[str, str]) -> NeuralScorer:
         """Makes a model of what `tensors` and `about` returned; what cannot be one is a `Misfit`."""
-        labels = [forms.read_json(about.get(name, ""), name) for name in ("entity_labels", "relation_labels")]
-        for each in labels:
-            forms.many(forms.text, least=1)(each, "its labels")
+        labels = (
+            forms.read_json(about.get(f"{of}_labels", ""), f"{of}_labels", forms.Names) for of in ("entity", "relation")
+        )
         entity_labels, relation_labels = map(tuple, labels)
         expected = Network(len(entity_labels), len(relation_labels)).state_dict()
         forms.check_tensors(

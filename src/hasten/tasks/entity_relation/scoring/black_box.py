@@ -3,6 +3,10 @@
 A label's score is the sum of the weights of the variable's features; its cost is minus that score or, for a
 model trained on each variable alone, minus its log-probability. One kernel serves both forms, so that a cost
 that a search asks for is bit for bit the cost that an ILP solver was given.
+
+The general lazy search (`hasten.search`) asks a Python scorer, in waves, for the costs of many problems at once: right
+for a large model. Here a cost takes less than a microsecond, so `search` searches each sentence to its end in compiled
+code, and computes the costs that it wants on the spot.
 """
 
 from __future__ import annotations
@@ -18,17 +22,22 @@ import numpy as np
 import numpy.typing as npt
 
 from hasten.errors import ModelError
-from hasten.jit import driver, kernel
+from hasten.jit import driver, keep, kernel
+from hasten.kernels.layout import BatchArrays, Instance, instance_of
+from hasten.kernels.search import loop, nodes
+from hasten.model.batch import Batch
 from hasten.model.costs import Scorer
+from hasten.model.solution import Solutions
+from hasten.search.beam import BeamSearch
 from hasten.support import forms
 from hasten.support.arrays import FloatArray, IntArray, plain
+from hasten.support.parallel import in_parallel
 from hasten.support.tensors import Tensors, load_tensors, reading, save_tensors
 from hasten.tasks.entity_relation.data.columns import Columns
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.names import Training
 from hasten.tasks.entity_relation.scoring import features
-from hasten.tasks.entity_relation.scoring.features import MAX_FEATURES, variable_features
-from hasten.tasks.entity_relation.scoring.text import Text, intern
+from hasten.tasks.entity_relation.scoring.features import MAX_FEATURES, Text, intern, variable_features
 from hasten.tasks.text.words import Vocabulary
 
 WeightArray = npt.NDArray[np.float32]
@@ -138,22 +147,16 @@ class LinearScorer:
 
     def costs(self, text: Text) -> tuple[FloatArray, IntArray]:
         """Returns the costs of every variable of every sentence, flat, and where each sentence's start."""
-        problem_ids, variable_ids = all_variables(text)
-        return self._score(text, problem_ids, variable_ids), self.cost_at(text)
+        return self.lazy(text)(*all_variables(text)), self.cost_at(text)
 
     def lazy(self, text: Text) -> Scorer:
         """Returns `scorer(problem_ids, variable_ids)`: the costs of those variables, one after the other."""
+        model = self.entity_weights, self.relation_weights, self.training == Training.INDEPENDENT
 
         def scorer(problem_ids: IntArray, variable_ids: IntArray) -> FloatArray:
-            return self._score(text, problem_ids, variable_ids)
+            return np.asarray(score_variables(text, *model, problem_ids, variable_ids))
 
         return scorer
-
-    def _score(self, text: Text, problem_ids: IntArray, variable_ids: IntArray) -> FloatArray:
-        normalised = self.training == Training.INDEPENDENT
-        return np.asarray(
-            score_variables(text, self.entity_weights, self.relation_weights, normalised, problem_ids, variable_ids)
-        )
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the model whole or not at all."""
@@ -184,11 +187,10 @@ class LinearScorer:
     @classmethod
     def of_tensors(cls, tensors: Tensors, about: Mapping[str, str]) -> LinearScorer:
         """Makes a model of what `tensors` and `about` returned; what cannot be one is a `Misfit`."""
-        labels = {}
-        for name in ("entity_labels", "relation_labels"):
-            labels[name] = forms.read_json(about.get(name, ""), name)
-            forms.many(forms.text, least=1)(labels[name], name)
-        entity_labels, relation_labels = map(tuple, labels.values())
+        labels = (
+            forms.read_json(about.get(f"{of}_labels", ""), f"{of}_labels", forms.Names) for of in ("entity", "relation")
+        )
+        entity_labels, relation_labels = map(tuple, labels)
         forms.check_tensors(
             tensors,
             {
@@ -221,3 +223,67 @@ def all_variables(text: Text) -> tuple[IntArray, IntArray]:
     n = text.n_variables
     first = np.cumsum(n) - n
     return np.repeat(np.arange(len(n)), n), np.arange(n.sum()) - np.repeat(first, n)
+
+
+@kernel
+def search_sentence(
+    text: Text,
+    model: Model,
+    sentence: int,
+    instance: Instance,
+    weights: FloatArray,
+    options: nodes.Options,
+    space: nodes.Beam,
+) -> bool:
+    """Searches one sentence; computes the costs that the search is blocked for, and goes on. False at a dead end."""
+    graph, cost, _ = instance
+    loop.begin(instance, options, nodes.NOW, space)
+    outcome, n_nodes, t = loop.advance(instance, weights, options, nodes.NOW, space, 1, 0)
+    while outcome == loop.BLOCKED:
+        for s in range(t if n_nodes == 1 else 0, min(t + 1, graph.order.size)):
+            v = graph.order[s]
+            if space.known[v] == nodes.WANTED:
+                score_variable(text, model, sentence, v, cost, graph.first[v])
+        outcome, n_nodes, t = loop.advance(instance, weights, options, nodes.NOW, space, n_nodes, t)
+    return bool(outcome == loop.DONE)
+
+
+@driver
+def search_text(
+    text: Text,
+    model: Model,
+    batch: BatchArrays,
+    weights: FloatArray,
+    options: nodes.Options,
+    sentences: IntArray,
+    found: nodes.Found,
+) -> None:
+    """Searches some sentences."""
+    n = nodes.largest(batch, sentences, options.width)
+    floats, ints = np.zeros(nodes.n_floats(n)), np.zeros(nodes.n_ints(n), dtype=np.int64)
+    space = nodes.beam_in(floats, ints, n)
+    for p in sentences:
+        done = search_sentence(text, model, p, instance_of(batch, p), weights, options, space)
+        nodes.write_answer(batch, p, space, done, found)
+    keep((floats, ints))
+
+
+def search(model: LinearScorer, text: Text, batch: Batch, how: BeamSearch, *, n_jobs: int = 1) -> Solutions:
+    """Searches every sentence of a text, computing only the costs that the search asks for.
+
+    `batch` is the text's: it gives the structures. Costs that were never computed leave the answer's `cost` nan.
+    """
+    n = len(batch)
+    labels = np.empty(batch.variable_at[-1], dtype=np.int64)
+    found = nodes.Found(labels, np.empty(n, dtype=bool), np.empty(n, dtype=np.int64))
+    cost = np.zeros(batch.cost_at[-1])
+    arrays = batch.arrays._replace(cost=cost)
+    weights, options = how.prepared(batch)
+
+    def run(start: int, stop: int) -> None:
+        rows = np.empty(MAX_FEATURES, np.int64)
+        ours = Model(model.entity_weights, model.relation_weights, model.training == Training.INDEPENDENT, rows)
+        search_text(text, ours, arrays, weights, options, batch.order[start:stop], found)
+
+    in_parallel(run, n, n_jobs)
+    return Solutions.scored(batch, *found, cost)

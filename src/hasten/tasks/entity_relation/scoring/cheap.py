@@ -11,8 +11,7 @@ import numpy as np
 from hasten.jit import driver, kernel
 from hasten.learning.gate import Cheap
 from hasten.support.arrays import IntArray
-from hasten.tasks.entity_relation.scoring.features import EDGE, bucket, column, mix, pair_of, read
-from hasten.tasks.entity_relation.scoring.text import Text
+from hasten.tasks.entity_relation.scoring.features import EDGE, Text, bucket, column, mix, pair_of, read
 from hasten.tasks.text.words import WORD
 
 N_CHEAP = 8

@@ -1,19 +1,34 @@
-"""Hashed features of one variable at a time, after Roth & Yih (2004): what the black box looks at (paper §5).
+"""Text as numbers, and the hashed features of one variable at a time, after Roth & Yih (2004; paper §5).
 
-A feature is a template (say "the word before the span") and a value (the hash of that word), mixed into one
-number whose low bits are a row of the weights. So a variable's features are a short list of rows, which needs
-no dictionary, and any variable can be computed alone: that is what a search which skips a cost saves.
-
-The kernels also run uncompiled: all products stay below 2**63, so nothing relies on overflow.
+Every token becomes a row of hashes, once (`tasks.text.words`). A feature is a template (say "the word before the span")
+and a value (the hash of that word), mixed into one number whose low bits are a row of the weights. So a variable's
+features are a short list of rows, which needs no dictionary, and any variable can be computed alone: that is what a
+search which skips a cost saves. The kernels also run uncompiled: all products stay below 2**63, so nothing relies on
+overflow.
 """
+
+from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 
 from hasten.jit import kernel
-from hasten.support.arrays import IntArray
-from hasten.tasks.entity_relation.scoring.text import Text
-from hasten.tasks.text.spelling import HashArray
-from hasten.tasks.text.words import FLAGS, POS, PREFIX3, PREFIX4, SHAPE, SUFFIX2, SUFFIX3, SUFFIX4, WORD
+from hasten.support.arrays import IntArray, offsets
+from hasten.tasks.entity_relation.data.columns import Columns
+from hasten.tasks.entity_relation.data.corpus import Sentence
+from hasten.tasks.text.words import (
+    FLAGS,
+    POS,
+    PREFIX3,
+    PREFIX4,
+    SHAPE,
+    SUFFIX2,
+    SUFFIX3,
+    SUFFIX4,
+    WORD,
+    HashArray,
+    Vocabulary,
+)
 
 VERSION = 1  # raise it with any change of a feature: weights are worth nothing to other features
 MAX_FEATURES = 80  # no variable has more
@@ -21,6 +36,38 @@ EDGE = 1  # stands for any column of a token outside the sentence
 LONGEST_SPAN = 8  # words of a span that get features of their own
 LONGEST_GAP = 10  # words between two spans that get features of their own, half from either end
 SHORT_GAP = 5  # gaps up to this length are also features as a whole
+
+
+class Text(NamedTuple):
+    """Many interned sentences. Sentence `p` owns tokens `token_at[p]:token_at[p + 1]` and spans likewise."""
+
+    columns: HashArray  # (n_tokens, N_COLUMNS)
+    token_at: IntArray  # (n_sentences + 1,)
+    spans: IntArray  # (n_spans, 2), half-open, counted from the first token of the whole text
+    span_at: IntArray  # (n_sentences + 1,)
+
+    @property
+    def n_sentences(self) -> int:
+        """The number of sentences."""
+        return len(self.token_at) - 1
+
+    @property
+    def n_entities(self) -> IntArray:
+        """The number of spans of each sentence."""
+        return np.diff(self.span_at)
+
+    @property
+    def n_variables(self) -> IntArray:
+        """The number of variables of each sentence: its entities, then a relation each way for every pair."""
+        return self.n_entities**2
+
+
+def intern(sentences: Columns | Iterable[Sentence], vocabulary: Vocabulary | None = None) -> Text:
+    """Turns sentences into one text: their tokens, spans and parts of speech, never their labels."""
+    given = sentences if isinstance(sentences, Columns) else Columns.of(list(sentences), vocabulary)
+    token_at = offsets(given.n_words)
+    spans = given.spans + np.repeat(token_at[:-1], given.n_spans)[:, None]
+    return Text(given.columns, token_at, spans, offsets(given.n_spans))
 
 
 @kernel
@@ -65,14 +112,8 @@ def entity_features(columns: HashArray, first: int, end: int, span: IntArray, ma
     start, stop = span[0], span[1]
     head = stop - 1
     before, after = column(columns, start - 1, first, end, WORD), column(columns, stop, first, end, WORD)
-    before2, after2 = (
-        column(columns, start - 2, first, end, WORD),
-        column(columns, stop + 1, first, end, WORD),
-    )
-    pos_before, pos_after = (
-        column(columns, start - 1, first, end, POS),
-        column(columns, stop, first, end, POS),
-    )
+    before2, after2 = (column(columns, start - 2, first, end, WORD), column(columns, stop + 1, first, end, WORD))
+    pos_before, pos_after = (column(columns, start - 1, first, end, POS), column(columns, stop, first, end, POS))
     phrase_shape = mix_run(columns, start, stop, SHAPE)
     n = 0
     for value in (

@@ -17,6 +17,13 @@ from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.task import EntityRelationTask
 
 UNKNOWN = -1
+REASONS = {
+    "types": "types that the model lacks",
+    "relations": "relations that it lacks",
+    "signatures": "relations between types that they never joined in training",
+    "both_ways": "relations back over a pair that has one",
+}
+MOST = 3  # labels that are named for each reason
 
 
 def gold(
@@ -53,68 +60,52 @@ def gold(
 
 @dataclass(frozen=True, slots=True)
 class Unreachable:
-    """Gold labels that no valid answer has, by reason: how many, and which."""
+    """Gold labels that no valid answer has, by reason (`REASONS`): how many, and which."""
 
     n_types: int  # gold labels in all
-    n_relations: int
-    types: Counter[str]  # that the task lacks
-    relations: Counter[str]  # likewise
-    signatures: Counter[str]  # relations between types that they do not join
-    both_ways: Counter[str]  # relations of pairs that are related both ways, which the task does not allow
+    reasons: dict[str, Counter[str]]
 
     @classmethod
     def of(cls, sentences: Iterable[Sentence], task: EntityRelationTask) -> Unreachable:
         """Counts what a task cannot express of annotated sentences; a label counts once, by its first reason."""
-        n_types = n_relations = 0
-        types, relations, signatures, both = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
+        n_types, reasons = 0, {reason: Counter[str]() for reason in REASONS}
         for sentence in sentences:
             if sentence.types is None or sentence.relations is None:
                 continue
             labels = sentence.joint_labels()
-            n_types, n_relations = n_types + len(sentence.types), n_relations + len(labels)
-            types.update(name for name in sentence.types if name not in task.entity_labels)
+            n_types += len(sentence.types)
+            reasons["types"].update(name for name in sentence.types if name not in task.entity_labels)
             for (source, target), name in labels.items():
                 joined = sentence.types[source], sentence.types[target]
                 back = labels.get((target, source))
                 if name not in task.arguments:
-                    relations[name] += 1
+                    reasons["relations"][name] += 1
                 elif joined not in task.arguments[name]:
-                    signatures[f"{name} from {joined[0]} to {joined[1]}"] += 1
+                    reasons["signatures"][f"{name} from {joined[0]} to {joined[1]}"] += 1
                 elif back is not None and (name, back) not in task.both_ways and source > target:
-                    both[f"{back} and {name}"] += 1
-        return cls(n_types, n_relations, types, relations, signatures, both)
+                    reasons["both_ways"][f"{back} and {name}"] += 1
+        return cls(n_types, reasons)
 
     @property
     def n(self) -> int:
         """How many labels there are."""
-        return sum(each.total() for each in (self.types, self.relations, self.signatures, self.both_ways))
+        return sum(counts.total() for counts in self.reasons.values())
 
     def __add__(self, other: Unreachable) -> Unreachable:
-        sums = [getattr(self, name) + getattr(other, name) for name in self.__slots__]
-        return Unreachable(*sums)
+        reasons = {reason: counts + other.reasons[reason] for reason, counts in self.reasons.items()}
+        return Unreachable(self.n_types + other.n_types, reasons)
 
     def as_dict(self) -> dict[str, object]:
-        """Returns it for JSON."""
-        reasons = ("types", "relations", "signatures", "both_ways")
-        return {"n": self.n} | {reason: dict(getattr(self, reason).most_common()) for reason in reasons}
+        """Returns it for JSON, and in words."""
+        counted = {reason: dict(counts.most_common()) for reason, counts in self.reasons.items()}
+        return {"n": self.n} | counted | {"in_words": str(self)}
 
     def __str__(self) -> str:
         if not self.n:
             return "Every gold label can be expressed."
-        parts = [
-            f"{counts.total():,} {what} ({_most(counts)})"
-            for what, counts in (
-                ("types that the model lacks", self.types),
-                ("relations that it lacks", self.relations),
-                ("relations between types that they never joined in training", self.signatures),
-                ("relations back over a pair that has one", self.both_ways),
-            )
-            if counts
-        ]
+        parts = []
+        for reason, counts in self.reasons.items():
+            shown = ", ".join(f"{name} {times:,}" for name, times in counts.most_common(MOST))
+            more = f" and {len(counts) - MOST:,} others" if len(counts) > MOST else ""
+            parts += [f"{counts.total():,} {REASONS[reason]} ({shown}{more})"] if counts else []
         return f"Gold that no valid answer has, each a point lost: {'; '.join(parts)}."
-
-
-def _most(counts: Counter[str], n: int = 3) -> str:
-    """Returns the most frequent, and how many others there are."""
-    shown = ", ".join(f"{name} {times:,}" for name, times in counts.most_common(n))
-    return f"{shown} and {len(counts) - n:,} others" if len(counts) > n else shown

@@ -17,23 +17,16 @@ from hasten.errors import CorpusError, ProblemError
 from hasten.jit import driver
 from hasten.proof.certifier import Certifier
 from hasten.support.arrays import FloatArray, IntArray
-from hasten.support.progress import Tell
+from hasten.support.progress import Tell, tell_nobody
 from hasten.tasks.averaging import Averaged
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.names import Training
-from hasten.tasks.entity_relation.scoring.black_box import (
-    LinearScorer,
-    all_variables,
-    check_n_buckets,
-    score_variables,
-)
-from hasten.tasks.entity_relation.scoring.features import MAX_FEATURES, variable_features
+from hasten.tasks.entity_relation.scoring.black_box import LinearScorer, all_variables, check_n_buckets, score_variables
+from hasten.tasks.entity_relation.scoring.features import MAX_FEATURES, Text, intern, variable_features
 from hasten.tasks.entity_relation.scoring.gold import gold
-from hasten.tasks.entity_relation.scoring.text import Text, intern
 from hasten.tasks.entity_relation.task import EntityRelationTask
 
 Infer = Callable[[IntArray, FloatArray, IntArray], IntArray]  # (n_entities, costs, cost_at) -> flat labels
-Progress = Callable[[int, int], None]  # (epochs done, epochs in all)
 
 N_BUCKETS = 2**17
 RATE, DECAY = 0.1, 0.02  # of variables trained alone
@@ -112,20 +105,6 @@ def learn_together(
                 lag[rows[k], label] += step * change
 
 
-@driver
-def add_margin(costs: FloatArray, n_labels: IntArray, labels: IntArray, margin: float) -> None:
-    """Makes the gold labels dearer by `margin`, so that an answer is right only if it wins by that much."""
-    at = 0
-    for example in range(len(labels)):
-        costs[at + labels[example]] += margin
-        at += n_labels[example]
-
-
-def _averaged(n_buckets: int, labels: Sequence[str]) -> Averaged:
-    check_n_buckets(n_buckets)
-    return Averaged.of(n_buckets, len(labels))
-
-
 def _gold_of(sentences: Sequence[Sentence], entity_labels: Sequence[str], relation_labels: Sequence[str]) -> IntArray:
     every = [gold(sentence, entity_labels, relation_labels) for sentence in sentences]
     if not any(labels.size for labels in every):
@@ -137,19 +116,15 @@ def train_black_box(
     training: str, sentences: Sequence[Sentence], task: EntityRelationTask, *, seed: int, tell: Tell
 ) -> LinearScorer:
     """Trains the black box of a task, in one of the ways of `Training`."""
-    certifier = Certifier(max_nodes=FEW_NODES)
+    certifier, labels = Certifier(max_nodes=FEW_NODES), (task.entity_labels, task.relation_labels)
 
     def infer(n_entities: IntArray, costs: FloatArray, cost_at: IntArray) -> IntArray:
         return certifier(task.lean.batch(n_entities, costs)).labels
 
-    def progress(done: int, total: int) -> None:
-        tell("Training the black box", done / total)
-
-    progress(0, 1)
-    labels = task.entity_labels, task.relation_labels
+    tell("Training the black box", 0.0)
     if training == Training.INDEPENDENT:
-        return train_independent(sentences, *labels, seed=seed, progress=progress)
-    return train_structured(sentences, *labels, infer, seed=seed, progress=progress)
+        return train_independent(sentences, *labels, seed=seed, tell=tell)
+    return train_structured(sentences, *labels, infer, seed=seed, tell=tell)
 
 
 def train_independent(
@@ -160,9 +135,10 @@ def train_independent(
     epochs: int = 8,
     n_buckets: int = N_BUCKETS,
     seed: int = 0,
-    progress: Progress | None = None,
+    tell: Tell = tell_nobody,
 ) -> LinearScorer:
     """Trains each variable alone; costs are minus log-probabilities."""
+    check_n_buckets(n_buckets)
     text, random = intern(sentences), np.random.default_rng(seed)
     labels = _gold_of(sentences, entity_labels, relation_labels)
     problem_ids, variable_ids = all_variables(text)
@@ -170,23 +146,15 @@ def train_independent(
     counts = np.full(len(relation_labels), IMPORTANCE)
     counts[-1] = 1.0
     tables = (
-        (_averaged(n_buckets, entity_labels), np.flatnonzero(is_entity), np.ones(len(entity_labels))),
-        (_averaged(n_buckets, relation_labels), np.flatnonzero(~is_entity), counts),
+        (Averaged.of(n_buckets, len(entity_labels)), np.flatnonzero(is_entity), np.ones(len(entity_labels))),
+        (Averaged.of(n_buckets, len(relation_labels)), np.flatnonzero(~is_entity), counts),
     )
     for epoch in range(epochs):
         for table, examples, counts in tables:
             order = random.permutation(examples)
-            learn_alone(
-                text,
-                problem_ids[order],
-                variable_ids[order],
-                labels[order],
-                counts,
-                epoch * len(order),
-                table,
-            )
-        if progress is not None:
-            progress(epoch + 1, epochs)
+            learned = problem_ids[order], variable_ids[order], labels[order]
+            learn_alone(text, *learned, counts, epoch * len(order), table)
+        tell("Training the black box", (epoch + 1) / epochs)
     entity, relation = (table.mean(epochs * len(examples)).astype(np.float32) for table, examples, _ in tables)
     return LinearScorer(tuple(entity_labels), tuple(relation_labels), entity, relation, Training.INDEPENDENT)
 
@@ -200,19 +168,20 @@ def train_structured(
     epochs: int = 10,
     n_buckets: int = N_BUCKETS,
     seed: int = 0,
-    progress: Progress | None = None,
+    tell: Tell = tell_nobody,
 ) -> LinearScorer:
     """Trains with inference in the loop, some sentences at a time; costs are minus scores.
 
     A sentence without relations always teaches types, and with probability `UNRELATED` that nothing is related in it.
     `infer(n_entities, costs, cost_at)` returns the cheapest valid labels of these sentences, flat.
     """
+    check_n_buckets(n_buckets)
     text, random = intern(sentences), np.random.default_rng(seed)
     labels = _gold_of(sentences, entity_labels, relation_labels)
     problem_ids, variable_ids = all_variables(text)
     first = np.concatenate([[0], np.cumsum(text.n_variables)])
     n_labels = np.where(variable_ids < text.n_entities[problem_ids], len(entity_labels), len(relation_labels))
-    entity, relation = _averaged(n_buckets, entity_labels), _averaged(n_buckets, relation_labels)
+    entity, relation = (Averaged.of(n_buckets, len(labels)) for labels in (entity_labels, relation_labels))
     has_relation = np.array([bool(sentence.relations) for sentence in sentences])
     step = 0
     for epoch in range(epochs):
@@ -222,7 +191,7 @@ def train_structured(
             examples = np.concatenate([np.arange(first[p], first[p + 1]) for p in some])
             where = problem_ids[examples], variable_ids[examples]
             costs = score_variables(text, entity.weights, relation.weights, False, *where)
-            add_margin(costs, n_labels[examples], labels[examples], MARGIN)
+            costs[np.cumsum(n_labels[examples]) - n_labels[examples] + labels[examples]] += MARGIN
             n = text.n_entities[some]
             sizes = n * len(entity_labels) + n * (n - 1) * len(relation_labels)
             found = np.asarray(infer(n, costs, np.concatenate([[0], np.cumsum(sizes)])), np.int64)
@@ -233,18 +202,9 @@ def train_structured(
                 )
             for is_entity, table in ((True, entity), (False, relation)):
                 mine = np.flatnonzero(is_entity | counts[where[0]])
-                learn_together(
-                    text,
-                    where[0][mine],
-                    where[1][mine],
-                    labels[examples[mine]],
-                    found[mine],
-                    is_entity,
-                    step,
-                    table,
-                )
+                learned = where[0][mine], where[1][mine], labels[examples[mine]], found[mine]
+                learn_together(text, *learned, is_entity, step, table)
             step += 1
-        if progress is not None:
-            progress(epoch + 1, epochs)
+        tell("Training the black box", (epoch + 1) / epochs)
     of_entities, of_relations = (table.mean(step).astype(np.float32) for table in (entity, relation))
     return LinearScorer(tuple(entity_labels), tuple(relation_labels), of_entities, of_relations, Training.STRUCTURED)

@@ -18,30 +18,22 @@ from typing import Any
 
 from hasten.errors import CorpusError
 from hasten.tasks.entity_relation.data.corpus import Sentence
-from hasten.tasks.entity_relation.data.formats.brat import annotations_in, read_brat
-from hasten.tasks.entity_relation.data.formats.conll04 import read_conll04
+from hasten.tasks.entity_relation.data.formats.documents import PACKED, annotations_in, read_brat, read_spacy
 from hasten.tasks.entity_relation.data.formats.jsonl import read_jsonl, write_jsonl
 from hasten.tasks.entity_relation.data.formats.records import PARQUET, first_bytes, read_dygie, read_records
-from hasten.tasks.entity_relation.data.formats.spacy_docs import PACKED, read_spacy
-from hasten.tasks.entity_relation.data.formats.tables import GMB_HEADER, read_conll2003, read_conllu, read_gmb
+from hasten.tasks.entity_relation.data.formats.tables import (
+    GMB_HEADER,
+    read_conll04,
+    read_conll2003,
+    read_conllu,
+    read_gmb,
+)
 from hasten.tasks.text.lines import MAX_LINE, AnyPath, Faults, called, open_lines, peek_line
 
 __all__ = [
-    "FORMATS",
-    "format_of",
-    "read_brat",
-    "read_conll04",
-    "read_conll2003",
-    "read_conllu",
-    "read_corpus",
-    "read_dygie",
-    "read_gmb",
-    "read_jsonl",
-    "read_records",
-    "read_spacy",
-    "recognise",
-    "write_jsonl",
-]
+    "FORMATS", "format_of", "read_brat", "read_conll04", "read_conll2003", "read_conllu", "read_corpus", "read_dygie",
+    "read_gmb", "read_jsonl", "read_records", "read_spacy", "recognise", "write_jsonl",
+]  # fmt: skip
 
 FORMATS: dict[str, Callable[[AnyPath, int, Faults | None], Iterator[Sentence]]] = {
     "jsonl": read_jsonl,
@@ -71,8 +63,26 @@ def read_corpus(
     `remedy` is what to do where that cannot tell; the names of the formats follow it. A line of more than `max_line`
     characters is an error. An entry that cannot be used is an error too; with `Faults(skip=True)` it is passed over.
     """
-    found = format_of(path, format, remedy=remedy)
-    return _telling_of_others(FORMATS[found], path, max_line, faults or Faults())
+    read, faults = FORMATS[format_of(path, format, remedy=remedy)], faults or Faults()
+
+    def sentences() -> Iterator[Sentence]:
+        n_before = faults.n
+        try:
+            yield from read(path, max_line, faults)
+        except CorpusError as error:  # where an entry is refused, says how many others are
+            if faults.n == n_before or path == "-" or not os.path.isfile(path):
+                raise
+            every = Faults(skip=True)
+            try:
+                deque(read(path, max_line, every), maxlen=0)
+            except CorpusError:
+                raise error from None
+            others = f" So are {every.n - 1:,} others of the file." if every.n > 1 else ""
+            raise CorpusError(
+                f"{error}{others} To pass over what cannot be used: --skip-bad on the command line, faults= in Python."
+            ) from None
+
+    return sentences()
 
 
 def format_of(path: AnyPath, format: str = "auto", *, remedy: str = "Name it: format= one of") -> str:
@@ -85,27 +95,6 @@ def format_of(path: AnyPath, format: str = "auto", *, remedy: str = "Name it: fo
     if format not in FORMATS:
         raise CorpusError(f"There is no corpus format {format!r}. Choose one of {', '.join(FORMATS)}, or auto.")
     return format
-
-
-def _telling_of_others(
-    read: Callable[[AnyPath, int, Faults | None], Iterator[Sentence]], path: AnyPath, max_line: int, faults: Faults
-) -> Iterator[Sentence]:
-    """Reads a file; where an entry is refused, says how many others are."""
-    n_before = faults.n
-    try:
-        yield from read(path, max_line, faults)
-    except CorpusError as error:
-        if faults.n == n_before or path == "-" or not os.path.isfile(path):
-            raise
-        every = Faults(skip=True)
-        try:
-            deque(read(path, max_line, every), maxlen=0)
-        except CorpusError:
-            raise error from None
-        others = f" So are {every.n - 1:,} others of the file." if every.n > 1 else ""
-        raise CorpusError(
-            f"{error}{others} To pass over what cannot be used: --skip-bad on the command line, faults= in Python."
-        ) from None
 
 
 def recognise(path: AnyPath) -> str | None:
@@ -170,7 +159,9 @@ def _of_json(first: str, text: str) -> str:
         values = {
             key: [{}] if begin.startswith("[") and begin.endswith("{") else None for key, begin in KEYS.findall(text)
         }
-    if "paragraphs" in values or "ents" in values or _is_list_of(values.get("tokens"), dict):
+    tokens = values.get("tokens")
+    of_objects = isinstance(tokens, list) and bool(tokens) and isinstance(tokens[0], dict)
+    if "paragraphs" in values or "ents" in values or of_objects:
         return "spacy"
     if "sentences" in values or ("sentence" in values and "ner" in values):
         return "dygie"
@@ -179,7 +170,3 @@ def _of_json(first: str, text: str) -> str:
     if {"entities", "ner_tags", "tags", "ner", "labels", "words", "spans", "data"} & values.keys():
         return "records"
     return "jsonl"
-
-
-def _is_list_of(value: object, kind: type) -> bool:
-    return isinstance(value, list) and bool(value) and isinstance(value[0], kind)

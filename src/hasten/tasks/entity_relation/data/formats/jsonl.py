@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import codecs
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from json.encoder import encode_basestring_ascii
 from typing import Any
@@ -16,8 +16,7 @@ import msgspec
 
 from hasten.errors import CorpusError
 from hasten.tasks.entity_relation.data.corpus import Relation, Sentence, Span, in_order
-from hasten.tasks.text.lines import MAX_LINE, AnyPath, Faults, open_lines
-from hasten.tasks.text.objects import parse_object, short, write_blocks
+from hasten.tasks.text.lines import MAX_LINE, AnyPath, Faults, open_lines, parse_object, short, write_blocks
 
 WRITTEN = 256  # sentences that are written together
 
@@ -42,8 +41,8 @@ def from_json(line: str, default_id: str) -> Sentence:
 
 def from_object(found: Mapping[str, Any], default_id: str) -> Sentence:
     """Returns the sentence that an object stands for; one without an id gets another."""
-    for key, (form, fits) in _JSON_KEYS.items():
-        if key in found and not (isinstance(found[key], list) and all(map(fits, found[key]))):
+    for key, (form, kind) in _KEYS.items():
+        if key in found and not (isinstance(found[key], list) and all(_kind_of(item) == kind for item in found[key])):
             raise CorpusError(f"{key!r} should be {form}, not {short(found[key])}.")
     for key in ("tokens", "spans"):
         if key not in found:
@@ -60,22 +59,17 @@ def from_object(found: Mapping[str, Any], default_id: str) -> Sentence:
     )
 
 
-def _is(*kinds: type) -> Callable[[object], bool]:
-    """Returns a test for a list of exactly these types; exactly, because JSON's true is not a number."""
-    return lambda item: isinstance(item, list) and tuple(map(type, item)) == kinds
-
-
-def _is_text(item: object) -> bool:
-    return isinstance(item, str)
-
-
-_JSON_KEYS: dict[str, tuple[str, Callable[[object], bool]]] = {
-    "tokens": ("a list of strings", _is_text),
-    "spans": ("a list of [start, end] token numbers", _is(int, int)),
-    "pos": ("a list of strings", _is_text),
-    "types": ("a list of strings", _is_text),
-    "relations": ('a list of [source span, target span, "name"]', _is(int, int, str)),
+_KEYS: dict[str, tuple[str, type | list[type]]] = {  # what each item of a list is; exactly, for true is not a number
+    "tokens": ("a list of strings", str),
+    "spans": ("a list of [start, end] token numbers", [int, int]),
+    "pos": ("a list of strings", str),
+    "types": ("a list of strings", str),
+    "relations": ('a list of [source span, target span, "name"]', [int, int, str]),
 }
+
+
+def _kind_of(item: Any) -> type | list[type]:
+    return list(map(type, item)) if isinstance(item, list) else type(item)
 
 
 class Line(msgspec.Struct, gc=False, omit_defaults=True):
@@ -94,8 +88,7 @@ class Line(msgspec.Struct, gc=False, omit_defaults=True):
     @classmethod
     def of(cls, sentence: Sentence) -> Line:
         """Returns the line of a sentence with its own labels."""
-        given = sentence.id, sentence.tokens, sentence.spans, sentence.pos, sentence.types, sentence.relations
-        return cls(*given)
+        return cls(sentence.id, sentence.tokens, sentence.spans, sentence.pos, sentence.types, sentence.relations)
 
 
 def to_json(sentence: Sentence) -> dict[str, Any]:
@@ -128,18 +121,17 @@ def encode_lines(lines: Sequence[Line]) -> bytes:
     try:
         data = msgspec.json.format(msgspec.json.encode(lines), indent=0)
     except UnicodeEncodeError:  # half of a surrogate pair, which only Python's own JSON writes
-        return "".join(json.dumps(_builtins(line)) + "\n" for line in lines).encode()
+        dumped = []
+        for line in lines:
+            spelled = {key: getattr(line, key) for key in ("tokens", "pos")}
+            known = {key: json.loads(bytes(each)) for key, each in spelled.items() if isinstance(each, msgspec.Raw)}
+            dumped.append(json.dumps(msgspec.to_builtins(msgspec.structs.replace(line, **known))) + "\n")
+        return "".join(dumped).encode()
     # A quote within a string has a backslash before it, so this stands between two lines and nowhere else.
     data = data[1:-1].replace(b'}, {"id": ', b'}\n{"id": ') + b"\n"
     if data.isascii() and b"\x7f" not in data:
         return data
     return data.decode().replace("\x7f", "\\u007f").encode("ascii", "hasten.json")
-
-
-def _builtins(line: Line) -> Any:
-    spelled = {key: getattr(line, key) for key in ("tokens", "pos")}
-    known = {key: json.loads(bytes(value)) for key, value in spelled.items() if isinstance(value, msgspec.Raw)}
-    return msgspec.to_builtins(msgspec.structs.replace(line, **known))
 
 
 def _escape(error: UnicodeError) -> tuple[str, int]:

@@ -25,9 +25,8 @@ from typing import Any
 from hasten.errors import CorpusError
 from hasten.tasks.entity_relation.data.corpus import Relation, Sentence, Span, in_order
 from hasten.tasks.entity_relation.data.formats.jsonl import from_object
-from hasten.tasks.text.iob import spans_of
-from hasten.tasks.text.lines import MAX_LINE, AnyPath, Faults, Lines, called, open_lines
-from hasten.tasks.text.objects import load_json, short
+from hasten.tasks.text.lines import MAX_LINE, AnyPath, Faults, Lines, called, load_json, open_lines, short
+from hasten.tasks.text.tables import spans_of
 
 Object = dict[str, Any]
 PARQUET = b"PAR1"  # how such a file begins
@@ -42,34 +41,54 @@ def read_records(path: AnyPath, max_line: int = MAX_LINE, faults: Faults | None 
     """Reads records from JSON lines, a JSON document, or a Parquet table."""
     for lines, number, each in read_objects(path, max_line, faults):
         with lines.entry():
-            yield from_record(each, number)
+            yield _sentence(each, number)
 
 
-def from_record(each: Object, number: str) -> Sentence:
-    """Returns the sentence that a record stands for."""
+def _sentence(each: Object, number: str) -> Sentence:
     if "spans" in each:
         return from_object({key: value for key, value in each.items() if value is not None}, number)
     id = next((str(each[key]) for key in IDS if isinstance(each.get(key), str | int)), number)
-    tokens = strings(each, TOKENS)
+    tokens = _strings(each, TOKENS)
     if tokens is None:
         raise CorpusError(f"There are no tokens: {' or '.join(TOKENS)} should be a list of strings.")
-    pos = strings(each, POS, required=False)
-    pos = pos if pos is not None and len(pos) == len(tokens) else None
+    pos = _strings(each, POS, required=False)
+    spans, types = list[Span](), list[str | None]()
     if isinstance(each.get("entities"), list):
-        spans, types = entities_of(each["entities"])
+        for entity in each["entities"]:
+            if not is_place(entity):
+                raise CorpusError(f"An entity has a start, an end and a type, not {short(entity)}.")
+            spans.append((entity["start"], entity["end"]))
+            types.append(_name(entity))
     else:
-        tags = strings(each, TAGS)
+        tags = _strings(each, TAGS)
         if tags is None:
             raise CorpusError(f"There are no entities: give entities, or tags as {', '.join(TAGS)}.")
         if len(tags) != len(tokens):
             raise CorpusError(f"Got {len(tags)} tags for {len(tokens)} tokens. Give one each.")
-        spans, types = spans_of(tags)
-    relations = relations_of(each["relations"], spans) if each.get("relations") is not None else None
-    known = None if any(name is None for name in types) else [str(name) for name in types]
-    return in_order(id, tokens, spans, pos=pos, types=known, relations=relations)
+        spans, types[:] = spans_of(tags)
+    relations = None
+    if each.get("relations") is not None:
+        relations = list[Relation]()
+        if not isinstance(each["relations"], list):
+            raise CorpusError(f"'relations' should be a list, not {short(each['relations'])}.")
+        for relation in each["relations"]:
+            name = _name(relation) if isinstance(relation, dict) else None
+            if name is None:
+                raise CorpusError(f"A relation has a head, a tail and a type, not {short(relation)}.")
+            head, tail = (_argument(relation.get(end), spans) for end in ("head", "tail"))
+            relations.append((head, tail, name))
+    known = [name for name in types if name is not None]
+    return in_order(
+        id,
+        tokens,
+        spans,
+        pos=pos if pos is not None and len(pos) == len(tokens) else None,
+        types=known if len(known) == len(types) else None,
+        relations=relations,
+    )
 
 
-def strings(each: Object, keys: Sequence[str], *, required: bool = True) -> list[str] | None:
+def _strings(each: Object, keys: Sequence[str], *, required: bool = True) -> list[str] | None:
     """Returns the first of these fields that is there, which should be a list of strings."""
     for key in keys:
         if isinstance(each.get(key), list):
@@ -83,78 +102,52 @@ def strings(each: Object, keys: Sequence[str], *, required: bool = True) -> list
     return None
 
 
-def entities_of(entities: Sequence[Any]) -> tuple[list[Span], list[Any]]:
-    """Returns the spans of entities, and their types, None where one has none."""
-    spans, types = list[Span](), list[Any]()
-    for each in entities:
-        if not isinstance(each, dict) or type(each.get("start")) is not int or type(each.get("end")) is not int:
-            raise CorpusError(f"An entity has a start, an end and a type, not {short(each)}.")
-        spans.append((each["start"], each["end"]))
-        types.append(name_of(each))
-    return spans, types
+def is_place(value: Any) -> bool:
+    """Whether a value has a start and an end."""
+    return isinstance(value, dict) and type(value.get("start")) is int and type(value.get("end")) is int
 
 
-def relations_of(relations: Any, spans: Sequence[Span]) -> list[Relation]:
-    """Returns relations between entities that are named by number, or by their own start and end."""
-    found = []
-    if not isinstance(relations, list):
-        raise CorpusError(f"'relations' should be a list, not {short(relations)}.")
-    for each in relations:
-        name = name_of(each) if isinstance(each, dict) else None
-        if name is None:
-            raise CorpusError(f"A relation has a head, a tail and a type, not {short(each)}.")
-        found.append((argument(each.get("head"), spans), argument(each.get("tail"), spans), name))
-    return found
+def _name(each: Object) -> str | None:
+    name = each.get("type", each.get("label"))
+    return name if isinstance(name, str) and name else None
 
 
-def argument(value: Any, spans: Sequence[Span]) -> int:
-    """Returns the number of the entity that a relation joins."""
+def _argument(value: Any, spans: Sequence[Span]) -> int:
+    """Returns the number of the entity that a relation joins: it is named by that, or by its own start and end."""
     if type(value) is int and 0 <= value < len(spans):
         return value
     place = (value.get("start"), value.get("end")) if isinstance(value, dict) else None
-    for n, span in enumerate(spans):
-        if span == place:
-            return n
-    raise CorpusError(f"A relation joins {short(value)}, which is not one of {len(spans)} entities, from 0.")
-
-
-def name_of(each: Object) -> str | None:
-    """Returns the type, or label, of an entity or a relation."""
-    name = each.get("type", each.get("label"))
-    return name if isinstance(name, str) and name else None
+    if place not in spans:
+        raise CorpusError(f"A relation joins {short(value)}, which is not one of {len(spans)} entities, from 0.")
+    return spans.index(place)
 
 
 def read_dygie(path: AnyPath, max_line: int = MAX_LINE, faults: Faults | None = None) -> Iterator[Sentence]:
     """Reads documents, sentence by sentence; ids are the document's key and the number of the sentence, from 0."""
     for lines, number, each in read_objects(path, max_line, faults):
         with lines.entry():
-            document = each if "sentences" in each else in_one(each)
+            document = each
+            if "sentences" not in each:
+                if "sentence" not in each:
+                    raise CorpusError("There are no 'sentences', lists of tokens, and no 'sentence' either. Give them.")
+                document = {key: [each[key]] for key in ("ner", "predicted_ner", "relations") if key in each}
+                document["sentences"] = [each["sentence"]]
             sentences = document["sentences"]
-            if not _is_text(sentences):
+            if not isinstance(sentences, list) or not all(_is_text(tokens) for tokens in sentences):
                 raise CorpusError("'sentences' should be a list of lists of tokens.")
             key = str(each.get("doc_key", number))
             start = 0
             for n, tokens in enumerate(sentences):
                 with lines.entry():
-                    yield build(key if "sentence" in each else f"{key}-{n}", document, n, start)
+                    yield _of_document(key if "sentence" in each else f"{key}-{n}", document, n, start)
                 start += len(tokens)
 
 
-def in_one(each: Object) -> Object:
-    """Returns one sentence as a document."""
-    fields: Object = {key: [each[key]] for key in ("ner", "predicted_ner", "relations") if key in each}
-    if "sentence" not in each:
-        raise CorpusError("There are no 'sentences', lists of tokens, and no 'sentence' either. Give them.")
-    return {"sentences": [each["sentence"]], **fields}
-
-
-def build(id: str, document: Object, n: int, start: int) -> Sentence:
+def _of_document(id: str, document: Object, n: int, start: int) -> Sentence:
     """Returns a sentence of a document, whose tokens begin at `start`."""
     tokens = document["sentences"][n]
-    entities = field(document, "ner", n, 3)
-    guessed = field(document, "predicted_ner", n, 3) if entities is None else None
-    joined = field(document, "relations", n, 5)
-    given = entities if entities is not None else guessed or []
+    entities, joined = _field(document, "ner", n, 3), _field(document, "relations", n, 5)
+    given = entities if entities is not None else _field(document, "predicted_ner", n, 3) or []
     spans = [(first - start, last - start + 1) for first, last, *_ in given]
     relations = None
     if joined is not None:
@@ -173,7 +166,7 @@ def build(id: str, document: Object, n: int, start: int) -> Sentence:
     return in_order(id, tokens, spans, types=types, relations=relations)
 
 
-def field(document: Object, key: str, n: int, length: int) -> list[Sequence[Any]] | None:
+def _field(document: Object, key: str, n: int, length: int) -> list[Sequence[Any]] | None:
     """Returns a document's rows of token numbers and a name for its sentence `n`; None if it has none at all."""
     if key not in document:
         return None
@@ -187,10 +180,8 @@ def field(document: Object, key: str, n: int, length: int) -> list[Sequence[Any]
     return list(every[n])
 
 
-def _is_text(sentences: Any) -> bool:
-    return isinstance(sentences, list) and all(
-        isinstance(tokens, list) and all(isinstance(token, str) for token in tokens) for tokens in sentences
-    )
+def _is_text(tokens: Any) -> bool:
+    return isinstance(tokens, list) and all(isinstance(token, str) for token in tokens)
 
 
 def read_objects(path: AnyPath, max_line: int, faults: Faults | None) -> Iterator[tuple[Lines, str, Object]]:
@@ -200,8 +191,19 @@ def read_objects(path: AnyPath, max_line: int, faults: Faults | None) -> Iterato
         return
     with open_lines(path, max_line, faults=faults) as lines:
         first = next((line for line in lines if not line.isspace()), "")
-        if is_object(first):
-            yield from _of_lines(first, lines)
+        try:
+            by_lines = isinstance(json.loads(first), dict)
+        except (ValueError, RecursionError):
+            by_lines = False
+        if by_lines:
+            yield lines, str(lines.number), load_json(first)
+            for line in lines:
+                if not line.isspace():
+                    with lines.entry():
+                        each = load_json(line)
+                        if not isinstance(each, dict):
+                            raise CorpusError("Expected a JSON object. Write one object a line.")
+                        yield lines, str(lines.number), each
             return
         document = load_json(first + "".join(lines))
         found = document.get("data", document) if isinstance(document, dict) else document
@@ -211,26 +213,6 @@ def read_objects(path: AnyPath, max_line: int, faults: Faults | None) -> Iterato
                 if not isinstance(each, dict):
                     raise CorpusError("Expected a JSON object. Write a list of objects, or one object a line.")
                 yield lines, str(number), each
-
-
-def _of_lines(first: str, lines: Lines) -> Iterator[tuple[Lines, str, Object]]:
-    number = lines.number
-    yield lines, str(number), load_json(first)
-    for line in lines:
-        if not line.isspace():
-            with lines.entry():
-                each = load_json(line)
-                if not isinstance(each, dict):
-                    raise CorpusError("Expected a JSON object. Write one object a line.")
-                yield lines, str(lines.number), each
-
-
-def is_object(line: str) -> bool:
-    """Whether a line is a whole JSON object."""
-    try:
-        return isinstance(json.loads(line), dict)
-    except (ValueError, RecursionError):
-        return False
 
 
 def first_bytes(path: AnyPath) -> bytes:
@@ -253,21 +235,25 @@ def _of_table(path: AnyPath, faults: Faults | None) -> Iterator[tuple[Lines, str
     lines = Lines(io.StringIO(), 1, faults, called(path))
     try:
         with parquet.ParquetFile(os.fspath(path)) as table:
-            names = class_names(table.schema_arrow.metadata or {})
-            number = 0
-            for batch in table.iter_batches(ROWS):
-                for row in batch.to_pylist():
-                    number += 1
-                    lines.entry_number = number
-                    with lines.entry():
-                        yield lines, str(number), named(row, names)
+            names = _class_names(table.schema_arrow.metadata or {})
+            rows = (row for batch in table.iter_batches(ROWS) for row in batch.to_pylist())
+            for number, row in enumerate(rows, start=1):
+                lines.entry_number = number
+                for column, known in names.items():
+                    values = row.get(column)
+                    if isinstance(values, list) and all(
+                        type(each) is int and 0 <= each < len(known) for each in values
+                    ):
+                        row[column] = [known[each] for each in values]
+                with lines.entry():
+                    yield lines, str(number), row
     except CorpusError:
         raise
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise CorpusError(f"{called(path)}: The table cannot be read ({error}). Write it again.") from error
 
 
-def class_names(metadata: Mapping[bytes, bytes]) -> dict[str, list[str]]:
+def _class_names(metadata: Mapping[bytes, bytes]) -> dict[str, list[str]]:
     """Returns the names of the classes of each column that Hugging Face `datasets` stores as numbers."""
     try:
         features = json.loads(metadata.get(b"huggingface", b"{}"))["info"]["features"]
@@ -275,12 +261,3 @@ def class_names(metadata: Mapping[bytes, bytes]) -> dict[str, list[str]]:
         return {name: inner["names"] for name, inner in columns.items() if isinstance(inner.get("names"), list)}
     except (ValueError, KeyError, TypeError, AttributeError):
         return {}
-
-
-def named(row: Object, names: Mapping[str, list[str]]) -> Object:
-    """Returns a row with the names of its numbered classes."""
-    for column, known in names.items():
-        values = row.get(column)
-        if isinstance(values, list) and all(type(each) is int and 0 <= each < len(known) for each in values):
-            row[column] = [known[each] for each in values]
-    return row

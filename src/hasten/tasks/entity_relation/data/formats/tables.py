@@ -1,9 +1,11 @@
-"""Formats of a token a line: CoNLL-2003, CoNLL-U, and the Groningen Meaning Bank as a spreadsheet saved it.
+"""Formats of a token a line: CoNLL04, CoNLL-2003, CoNLL-U, and the Groningen Meaning Bank as a spreadsheet saved it.
 
-CoNLL-2003 (Tjong Kim Sang & De Meulder 2003) and `ner_dataset.csv` are read as unlabeled text: the spans of entities
-are kept, their types are not. In CoNLL-U entities stand in the last column, MISC: `NER=B-x` and the like are entity
-tags; `Entity=(e1-person-…` and `Entity=e1)`, as in CorefUD and GUM, are brackets. Ranges such as `3-4` and empty nodes
-such as `5.1` are passed over. None of these formats knows relations.
+CoNLL04 (Roth & Yih 2004) is the paper's corpus. A line is a row of a table, its columns separated by tabs: 9 for a
+token, or for all tokens of an entity joined by `/`; after a blank line, 3 for a relation between two such rows; and a
+blank line again. CoNLL-2003 (Tjong Kim Sang & De Meulder 2003) and `ner_dataset.csv` are read as unlabeled text: the
+spans of entities are kept, their types are not. In CoNLL-U entities stand in the last column, MISC: `NER=B-x` and the
+like are entity tags; `Entity=(e1-person-…` and `Entity=e1)`, as in CorefUD and GUM, are brackets. Ranges such as `3-4`
+and empty nodes such as `5.1` are passed over. Of these formats only CoNLL04 knows relations.
 """
 
 from __future__ import annotations
@@ -15,15 +17,23 @@ from itertools import chain
 
 from hasten.errors import CorpusError
 from hasten.tasks.entity_relation.data.corpus import Sentence, Span, in_order
-from hasten.tasks.text.iob import spans_of
 from hasten.tasks.text.lines import MAX_LINE, AnyPath, Faults, open_lines
-from hasten.tasks.text.tables import Cells, read_tables
+from hasten.tasks.text.tables import Cells, read_tables, spans_of
 
 ID, FORM, UPOS, XPOS, MISC = 0, 1, 3, 4, 9  # columns of CoNLL-U
 BRACKETS = re.compile(r"\(([^()]*)\)|\(([^()]*)|([^()]*)\)")  # one that opens and closes; opens; closes
 GMB_HEADER = ["Sentence #", "Word", "POS", "Tag"]
 GMB_ENTITIES = frozenset({"per", "org", "geo", "gpe"})
 SPREADSHEET_ROWS = 1_048_576  # the program that saved the published file cuts a table here
+TYPES = {"Peop": "person", "Loc": "location", "Org": "organization", "Other": "none"}
+RELATIONS = {
+    "Kill": "Kill",
+    "Live_In": "LiveIn",
+    "Work_For": "WorkFor",
+    "Located_In": "LocatedAt",
+    "OrgBased_In": "OrgBasedIn",
+}
+ESCAPES = {"COMMA": ",", "-LRB-": "(", "-RRB-": ")", "-LCB-": "{", "-RCB-": "}", "-LSB-": "[", "-RSB-": "]"}
 
 
 def read_conll2003(path: AnyPath, max_line: int = MAX_LINE, faults: Faults | None = None) -> Iterator[Sentence]:
@@ -69,7 +79,12 @@ def read_conllu(path: AnyPath, max_line: int = MAX_LINE, faults: Faults | None =
     """Reads sentences with the universal parts of speech; ids are those of `# sent_id`, or count from 1."""
     for lines, id, rows in read_tables(path, _ten, max_line, faults, comments=True):
         with lines.entry():
-            yield build(id, rows)
+            pos = [row[UPOS] if row[UPOS] != "_" else row[XPOS] for row in rows]
+            notes = [dict(note.partition("=")[::2] for note in row[MISC].split("|")) for row in rows]
+            tagged = any("NER" in each for each in notes)
+            spans, types = spans_of([each.get("NER", "O") for each in notes]) if tagged else _bracketed(notes)
+            known = types if tagged or any("Entity" in each for each in notes) else None
+            yield in_order(id, [row[FORM] for row in rows], spans, pos=pos, types=known)
 
 
 def _ten(line: str) -> Cells | None:
@@ -79,17 +94,7 @@ def _ten(line: str) -> Cells | None:
     return cells if cells[ID].isdecimal() else None
 
 
-def build(id: str, rows: list[Cells]) -> Sentence:
-    """Returns the sentence of some rows."""
-    pos = [row[UPOS] if row[UPOS] != "_" else row[XPOS] for row in rows]
-    notes = [dict(note.partition("=")[::2] for note in row[MISC].split("|")) for row in rows]
-    tagged = any("NER" in each for each in notes)
-    spans, types = spans_of([each.get("NER", "O") for each in notes]) if tagged else bracketed(notes)
-    known = types if tagged or any("Entity" in each for each in notes) else None
-    return in_order(id, [row[FORM] for row in rows], spans, pos=pos, types=known)
-
-
-def bracketed(notes: list[dict[str, str]]) -> tuple[list[Span], list[str]]:
+def _bracketed(notes: list[dict[str, str]]) -> tuple[list[Span], list[str]]:
     """Returns the spans that brackets enclose, and their types: what follows the first hyphen."""
     spans, types, open_ = list[Span](), list[str](), list[tuple[str, str, int]]()
     for n, note in enumerate(notes):
@@ -110,3 +115,111 @@ def bracketed(notes: list[dict[str, str]]) -> tuple[list[Span], list[str]]:
             f"Entity {open_[0][0]!r} begins at token {open_[0][2] + 1} and never ends. Check the brackets."
         )
     return spans, types
+
+
+def read_conll04(path: AnyPath, max_line: int = MAX_LINE, faults: Faults | None = None) -> Iterator[Sentence]:
+    """Reads `conll04.corp` (Roth & Yih 2004), with the paper's names for types and relations.
+
+    The ids are the file's own sentence numbers. A sentence without relations gets `()`, not None, for it
+    was annotated. One with a row that is refused is refused once, for its first fault.
+    """
+    with open_lines(path, max_line, faults=faults) as lines:
+        draft = _Draft()
+        for line in lines:
+            columns = line.rstrip("\r\n").split("\t")
+            if columns == [""]:
+                draft.ended = bool(draft.tokens)
+                continue
+            if len(columns) not in (3, 9):
+                raise CorpusError(
+                    f"Expected 9 columns (a token), 3 (a relation) or a blank line, not {len(columns)}. "
+                    "Separate columns by tabs."
+                )
+            if len(columns) == 9 and draft.ended:
+                with lines.entry():
+                    yield from draft.build()
+                draft = _Draft()
+            try:
+                if len(columns) == 9:
+                    draft.add_row(columns)
+                else:
+                    draft.add_relation(*columns)
+            except CorpusError as error:
+                if not draft.broken:
+                    lines.faults.meet(error, lines.place)
+                draft.broken = True
+        if draft.tokens:
+            with lines.entry():
+                yield from draft.build()
+
+
+class _Draft:
+    """A sentence while its rows come in."""
+
+    def __init__(self) -> None:
+        self.id = ""
+        self.tokens: list[str] = []
+        self.pos: list[str] = []
+        self.spans: dict[str, tuple[int, int]] = {}  # by the row number that relations refer to
+        self.types: list[str] = []
+        self.relations: list[tuple[int, int, str]] = []
+        self.ended = False  # a blank line came after the tokens
+        self.broken = False  # a row of it was refused, and so all of it is
+
+    def add_row(self, columns: list[str]) -> None:
+        number, entity, row, _, tags, words = columns[:6]
+        if self.tokens and number != self.id:
+            raise CorpusError(f"Sentence {number} begins inside sentence {self.id}. Put a blank line between.")
+        self.id, start = number, len(self.tokens)
+        for word, tag in _expand(words, tags):
+            self.tokens.append(word)
+            self.pos.append(tag)
+        if entity != "O":
+            self.spans[row] = (start, len(self.tokens))
+            self.types.append(_translate(entity, TYPES, "entity type"))
+
+    def add_relation(self, source: str, target: str, name: str) -> None:
+        if not self.ended:
+            raise CorpusError("A relation comes before its sentence has ended. Put a blank line between.")
+        rows = list(self.spans)
+        for row in (source, target):
+            if row not in self.spans:
+                raise CorpusError(f"Row {row} of sentence {self.id} is not an entity. Rows {rows} are.")
+        name = _translate(name, RELATIONS, "relation")
+        self.relations.append((rows.index(source), rows.index(target), name))
+
+    def build(self) -> Iterator[Sentence]:
+        if not self.broken:
+            spans = list(self.spans.values())
+            yield in_order(self.id, self.tokens, spans, pos=self.pos, types=self.types, relations=self.relations)
+
+
+def _expand(words: str, tags: str) -> list[tuple[str, str]]:
+    """Splits the words and tags of one row, both joined by `/`.
+
+    Where their numbers differ, a single tag means a word with a slash in it ("and/or"), unless there is a
+    comma. Otherwise the words count: commas, even glued ones (",Ohio"), are words tagged as such, the other
+    words take the other tags in turn, and the last tag serves as often as needed.
+    """
+    word_parts = [ESCAPES.get(word, word) for word in words.split("/")]
+    tag_parts = tags.split("/")
+    if len(word_parts) == len(tag_parts):
+        return list(zip(word_parts, tag_parts, strict=True))
+    if len(tag_parts) == 1 and "," not in word_parts:
+        return [(words, tags)]
+    word_parts = re.findall(r",|[^,/]+", "/".join(word_parts))
+    spare = [tag for tag in re.split("[,/]+", tags) if tag] or [tags]
+    pairs = []
+    for word in word_parts:
+        if word == ",":
+            pairs.append((word, ","))
+        else:
+            pairs.append((word, spare[0]))
+            spare = spare[1:] or spare
+    return pairs
+
+
+def _translate(name: str, names: dict[str, str], kind: str) -> str:
+    if name not in names:
+        raise CorpusError(f"There is no {kind} {name!r}. Known are {', '.join(names)}.")
+    return names[name]

@@ -1,0 +1,235 @@
+"""Natural batching: all that comes while one batch is answered is the next batch; there is no timer.
+
+A batch calls the kernels, writes one transaction to the journal, and only then hands over the replies; so whatever was
+replied is in the journal. Short batches are answered in the event loop itself, because a second thread, each time it
+wants the interpreter's lock, costs more than they do; long ones in a thread. Items that the fast lane leaves open go to
+the slow lane, and come back into a batch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from hasten.errors import HastenError
+from hasten.journal import Journal
+from hasten.serve.lanes import Full, Lane
+from hasten.serve.served import Columns, Found, Served
+
+log = logging.getLogger(__name__)
+AT_ONCE = 256  # requests of a batch
+SHORT = 2e-3  # seconds that a batch may take in the event loop
+WEIGHT = 0.1  # of the latest batch in what an item is thought to take
+
+
+@dataclass(slots=True, eq=False)
+class Request:
+    """A request that was checked, and waits for its answer; one without parts is feedback, to be kept."""
+
+    id: str
+    parts: Sequence[Any]
+    n_items: int
+    body: bytes
+    encode: Callable[[Request], tuple[bytes, Sequence[tuple[bytes, bytes]]]]
+    future: asyncio.Future[Any]
+    began: float
+    found: list[Found] = field(default_factory=list)
+    n_open: int = 0  # parts in the slow lane
+    reply: Any = None  # the body and headers, or an error
+    slow: bool = False  # whether the slow lane was asked
+
+
+@dataclass(slots=True)
+class Batch:
+    """What was done at once, for metrics and the page."""
+
+    requests: list[Request]  # that are done
+    when: float = 0.0
+    seconds: float = 0.0
+    sources: Counter[tuple[str, bool]] = field(default_factory=Counter)  # items by source, and whether they are proved
+    n_asked: int = 0  # items handed to the slow lane
+
+
+class Batcher:
+    """The fast lane. Its methods are called in the event loop, but for those that answer a long batch."""
+
+    def __init__(
+        self,
+        served: Served[Any],
+        lane: Lane,
+        journal: Journal | None,
+        seen: Callable[[Batch], None],
+        most: int,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self.served, self.lane, self.journal, self.seen, self.most, self.loop = served, lane, journal, seen, most, loop
+        self.waiting: set[Request] = set()  # all that is not answered yet
+        self._next: list[Request] = []  # that came since the last batch, or are back from the slow lane
+        self._busy = False  # whether a batch is under way, or about to be
+        self._seconds = SHORT / AT_ONCE  # that an item takes
+        self._thread = ThreadPoolExecutor(1, "hasten fast lane")
+
+    def put(self, request: Request) -> None:
+        """Queues a request."""
+        if len(self.waiting) >= self.most:
+            raise Full
+        self.waiting.add(request)
+        self._add(request)
+
+    def _add(self, request: Request) -> None:
+        self._next.append(request)
+        if not self._busy:
+            self._busy = True
+            self.loop.call_soon(self._begin)
+
+    def _begin(self) -> None:
+        """Answers what came."""
+        batch, self._next = self._next[:AT_ONCE], self._next[AT_ONCE:]
+        if sum([request.n_items for request in batch]) * self._seconds < SHORT:
+            self._end(self._answer(batch))
+        else:
+            future = self._thread.submit(self._answer, batch)
+            future.add_done_callback(lambda done: self._in_loop(self._end, done.result()))
+
+    def _end(self, batch: Batch) -> None:
+        for request in batch.requests:
+            self.waiting.discard(request)
+            if not request.future.done():
+                request.future.set_result(request.reply)
+        try:
+            self.seen(batch)
+        except Exception:
+            log.exception("A batch cannot be counted.")
+        self._busy = bool(self._next)
+        if self._busy:
+            self.loop.call_soon(self._begin)
+
+    def _in_loop(self, do: Callable[..., Any], *args: Any) -> None:
+        with suppress(RuntimeError):  # the loop has ended
+            self.loop.call_soon_threadsafe(do, *args)
+
+    def close(self) -> None:
+        """Ends its thread."""
+        self._thread.shutdown()
+
+    # -- in the loop, or in the thread ------------------------------------------------------------------
+
+    def _answer(self, requests: list[Request]) -> Batch:
+        began, batch = time.perf_counter(), Batch([])
+        new = [request for request in requests if not request.found and request.parts]
+        try:
+            self._quick(new)
+            batch.n_asked = sum([self._hand_over(request) for request in new])
+            batch.requests = [request for request in requests if not request.n_open]
+            self._encode(batch)
+            if self.journal is not None:
+                kept = batch.requests
+                if self.served.keeps:  # by itself, before it replies
+                    kept = [request for request in kept if not request.parts]
+                self._keep(self.journal, kept)
+        except Exception as error:  # it is our mistake; nobody shall wait for ever
+            log.exception("A batch cannot be answered.")
+            batch.requests = requests
+            for request in requests:
+                request.reply = error
+        batch.when, batch.seconds = time.time(), time.perf_counter() - began
+        n_items = sum([request.n_items for request in new])
+        if n_items:
+            self._seconds += WEIGHT * (batch.seconds / n_items - self._seconds)
+        return batch
+
+    def _quick(self, new: list[Request]) -> None:
+        """Answers requests together; if that fails, one by one, so that only one that is to blame fails."""
+        if not new:
+            return
+        try:
+            found = iter(self.served.quick([part for request in new for part in request.parts]))
+            for request in new:
+                request.found = [next(found) for _ in request.parts]
+        except Exception as error:
+            if len(new) > 1:
+                for request in new:
+                    self._quick([request])
+                return
+            if not isinstance(error, HastenError):
+                log.exception("A request cannot be answered.", extra={"id": new[0].id})
+            new[0].reply = error
+
+    def _hand_over(self, request: Request) -> int:
+        """Hands what is open to the slow lane; returns how many items."""
+        n_items = 0
+        for part, found in zip(request.parts, request.found, strict=False):
+            if len(found.open) and request.reply is None:
+                try:
+                    future = self.lane.ask(part, found.open)
+                except (Full, RuntimeError) as error:
+                    request.reply = error
+                    continue
+                request.n_open, request.slow, n_items = request.n_open + 1, True, n_items + len(found.open)
+                future.add_done_callback(partial(self._in_loop, self._came, request, found))
+        return n_items
+
+    def _came(self, request: Request, found: Found, future: Future[Columns]) -> None:
+        """Takes in what the slow lane answered."""
+        error = RuntimeError("The slow lane was closed.") if future.cancelled() else future.exception()
+        if error is not None:
+            request.reply = error
+        elif request.reply is None:
+            found.merge(future.result())
+        request.n_open -= 1
+        if not request.n_open:
+            self._add(request)
+
+    def _encode(self, batch: Batch) -> None:
+        for request in batch.requests:
+            if request.reply is not None:
+                continue
+            try:
+                request.reply = request.encode(request)
+            except Exception as error:
+                log.exception("A reply cannot be written.", extra={"id": request.id})
+                request.reply = error
+                continue
+            for found in request.found:
+                if found.n == 1:
+                    batch.sources[found.columns["source"][found.at], found.columns["proved"][found.at]] += 1
+                else:
+                    batch.sources.update(
+                        zip(*(listed(found.column(name)) for name in ("source", "proved")), strict=True)
+                    )
+
+    def _keep(self, journal: Journal, done: list[Request]) -> None:
+        """Writes what was answered to the journal; a request that cannot be kept is not answered."""
+        kept = [request for request in done if not isinstance(request.reply, BaseException)]
+        try:
+            if kept:
+                journal.write(map(_row, kept))
+        except Exception as error:
+            log.exception("The journal cannot be written.")
+            for request in kept:
+                request.reply = error
+
+
+def _row(request: Request) -> tuple[str, dict[str, str]]:
+    data = {"id": request.id, "input": request.body.decode()}
+    if not request.parts:
+        return "feedback", data
+    body, headers = request.reply
+    said = body.decode() if not headers else ""  # but for tensors in binary
+    return "asked" if request.slow else "given", data | {"answer": said}
+
+
+def listed(column: Any) -> list[Any]:
+    """Returns a column as a list of plain values."""
+    found: list[Any] = column.tolist() if isinstance(column, np.ndarray) else column
+    return found
