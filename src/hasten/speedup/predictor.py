@@ -149,6 +149,7 @@ class Speedup(parameters.Estimator):
 
         So a service never lets a quick answer wait for a slow one. Audits are drawn here, and made by `ask`.
         """
+        check_whole("max_nodes", max_nodes)
         if not self._settled:
             self._settle()
         if isinstance(problems, Problem) and self._quick:
