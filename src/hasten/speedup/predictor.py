@@ -151,8 +151,8 @@ class Speedup(parameters.Estimator):
     def ask(self, problems: Batch) -> Solutions:
         """Answers problems that `at_once` left open: by the black box, comparing and learning from it."""
         batch, strategy = self._checked(problems), self._strategy()
-        trusted = strategy.has_answers and strategy.trusted
-        return strategy.answer_trusted(batch, audit=1.0) if trusted else strategy.answer(batch)
+        own = strategy.has_answers and strategy.trusted
+        return strategy.answer_trusted(batch, audit=1.0) if own else strategy.answer(batch)
 
     @property
     def stateless(self) -> bool:
@@ -162,8 +162,8 @@ class Speedup(parameters.Estimator):
     def certificate(self, problem: Problem) -> Certificate:
         """Answers a problem, and writes down a proof that `python -m hasten.certificate` checks.
 
-        Whoever answers, the upper limit is what the answer costs, and the proof is the certifier's. Where limits do
-        not meet, the answer is not the best, or nobody proved that it is. Limits of time are those of both together.
+        Whoever answers, the upper limit is what the answer costs, and the proof is the certifier's. Where limits do not
+        meet, the answer is not proved the best. Limits of time are those of both together.
         """
         check_one(problem)
         limits = [limit for limit in (self.limits.time_limit, self.limits.call_limit) if limit is not None]
@@ -188,8 +188,7 @@ class Speedup(parameters.Estimator):
         `answers` are the black box's, if they are there already: for each problem a `Solution`, its labels by number
         or name, or None; or one flat array of numbers (`Learner.fit`).
         """
-        batch = self._checked(problems, learning=True).resolved()
-        if not len(batch):
+        if not len(batch := self._checked(problems, learning=True).resolved()):
             raise ProblemError("There are no problems to learn from. Give at least one.")
         answers, calls = self._oracle.label(batch, answers)
         self._begin(self._strategy().fit(batch, answers, calls))
