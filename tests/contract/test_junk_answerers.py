@@ -162,6 +162,8 @@ CALLS: list[Call] = [
     (lambda w: w.speedup(), "save", {"path": "out"}),
     (lambda w: w.speedup(), "predict", {"problems": PROBLEMS}),
     (lambda w: w.searching(), "predict", {"problems": PROBLEMS}),
+    (lambda w: w.speedup(), "at_once", {"problems": PROBLEMS, "max_nodes": 10}),
+    (lambda w: w.speedup(), "ask", {"problems": PROBLEMS}),
     (lambda w: w.speedup(), "fit", {"problems": MANY, "answers": ANSWERS}),
     (lambda w: w.speedup(), "partial_fit", {"problems": MANY, "answers": ANSWERS}),
     (lambda w: w.speedup(), "score", {"problems": PROBLEMS, "answers": None}),

@@ -1,4 +1,4 @@
-"""Sweeping: labellings that beliefs give, and when few labels are left to search."""
+"""Sweeping: labellings that beliefs give; few labels that are left are searched."""
 
 from __future__ import annotations
 
@@ -47,13 +47,6 @@ def test_cheapest_labels_that_keep_all_rules_are_taken_as_they_are() -> None:
     start(problem.graph, problem.cost, dual)
     assert s.cheapest_fit(problem.graph, dual, labels)
     assert labels.tolist() == [0, 1, 2]
-
-
-def test_open_labels_are_those_that_the_room_leaves_beside_the_cheapest() -> None:
-    problem = once_each(3, 3).problem([0.0, 1.0, 2.0, 1.0, 0.0, 2.0, 1.0, 2.0, 0.0])
-    dual = dual_for(problem.graph)
-    start(problem.graph, problem.cost, dual)
-    assert [s.n_open(problem.graph, dual, room) for room in (0.5, 1.5, 2.5)] == [0, 3, 6]
 
 
 def test_few_open_labels_are_searched_instead_of_swept_on() -> None:

@@ -66,7 +66,8 @@ def serve(
     """
     try:
         from hasten.journal import Journal
-        from hasten.serve.app import App, Limits
+        from hasten.serve.app import App
+        from hasten.serve.calls import Limits
         from hasten.serve.loading import Source
         from hasten.serve.running import Server, check_address, check_port, log_as_json
     except ImportError as error:

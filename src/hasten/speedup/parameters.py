@@ -12,8 +12,11 @@ from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from typing import Any, ClassVar, Self
 
-from hasten.errors import NotFittedError
-from hasten.speedup.parts import SHORTHANDS, Certified, Learned, Limits, Search, Trust
+from hasten.errors import NotFittedError, ProblemError, SchemaError
+from hasten.model.schema import Schema
+from hasten.solvers import check_solver
+from hasten.speedup.parts import SHORTHANDS, Certified, Learned, Limits, Search, Trust, as_answer
+from hasten.support.checks import brief, check_switch, check_type, check_whole
 
 
 class Estimator:
@@ -120,3 +123,18 @@ def _both(theirs: type[Exception]) -> type[NotFittedError]:
     """Returns the error that is ours and theirs; it can be pickled, for other processes."""
     body = {"__doc__": NotFittedError.__doc__, "__reduce__": lambda error: (not_fitted, error.args)}
     return type("NotFittedError", (NotFittedError, theirs), body)
+
+
+def check_settings(speedup: Any) -> None:
+    """Refuses settings of a speedup that make no sense; parts were checked when they were made."""
+    check_type(speedup.schema, Schema, "A speedup is for the problems of a schema; what is passed first", SchemaError)
+    check_solver(speedup.solver)
+    if speedup.solver_options is not None and not isinstance(speedup.solver_options, Mapping):
+        raise ProblemError(f"solver_options must map names to values; got {brief(speedup.solver_options)}.")
+    as_answer(speedup.answer)
+    check_type(speedup.trust, Trust, "trust")
+    check_type(speedup.limits, Limits, "limits")
+    check_switch("learn", speedup.learn)
+    check_whole("n_jobs", speedup.n_jobs, least=1)
+    check_whole("seed", speedup.seed, most=None)
+    check_switch("progress", speedup.progress)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from hasten.errors import NotFittedError, ProblemError, SchemaError
+from hasten.errors import NotFittedError, ProblemError
 from hasten.learning.gate import Cheap
 from hasten.learning.heuristic import Heuristic
 from hasten.learning.targets import Answers
@@ -27,18 +27,18 @@ from hasten.model.solution import Solution, Solutions
 from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier
 from hasten.search.searcher import Searcher
-from hasten.solvers import Solver, check_solver, is_ours
+from hasten.solvers import Solver, is_ours
 from hasten.speedup import parameters
 from hasten.speedup.audit import Agreement
 from hasten.speedup.calibration import Calibration, Calibrator
 from hasten.speedup.choosing import Choice
 from hasten.speedup.history import Counters, History
+from hasten.speedup.learned import STRATEGIES, LearnedStrategy
 from hasten.speedup.oracle import Oracle
 from hasten.speedup.parts import Answer, Certified, Limits, Search, Trust, as_answer
 from hasten.speedup.state import State
-from hasten.speedup.strategy import STRATEGIES, CertifiedStrategy, LearnedStrategy, SearchStrategy
-from hasten.support.arrays import BoolArray
-from hasten.support.checks import brief, check_path, check_switch, check_type, check_whole
+from hasten.speedup.strategy import CertifiedStrategy, SearchStrategy
+from hasten.support.checks import brief, check_path, check_type, check_whole
 from hasten.support.clock import deadline_after, now
 from hasten.support.html import card
 from hasten.support.tensors import digest_of, load_tensors, save_tensors
@@ -117,8 +117,6 @@ class Speedup(parameters.Estimator):
         preset: dict[str, Any] = {"answer": Search.paper(width), "trust": Trust(audit=0.0, repair=False)}
         return cls(schema, **(preset | settings))
 
-    # -- answers ----------------------------------------------------------------------------------------
-
     @overload
     def predict(self, problems: Problem) -> Solution: ...
     @overload
@@ -126,29 +124,22 @@ class Speedup(parameters.Estimator):
     def predict(self, problems: Problem | Batch | Iterable[Problem]) -> Solution | Solutions:
         """Answers one problem or many.
 
-        Trust and what was learned change between calls, never within one; but `Learned()` with `learn` takes a large
-        batch in parts, each of which is such a call.
+        Trust changes between calls, not within one; but `Learned()` with `learn` takes a large batch in parts.
         """
         if not self._settled:
             self._settle()
         if self._quick and isinstance(problems, Problem):
             self._check_schema(problems.structure)
             return self._oracle.answer_one(problems)
-        batch, strategy = self._checked(problems), self._strategy()
-        answers = strategy.answer(batch)
+        answers = self._strategy().answer(self._checked(problems))
         return answers.only(problems) if isinstance(problems, Problem) else answers
 
-    @overload
-    def at_once(self, problems: Problem, *, max_nodes: int = 1000) -> tuple[Solution, bool]: ...
-    @overload
-    def at_once(self, problems: Batch, *, max_nodes: int = 1000) -> tuple[Solutions, BoolArray]: ...
-    def at_once(
-        self, problems: Problem | Batch, *, max_nodes: int = 1000
-    ) -> tuple[Solution, bool] | tuple[Solutions, BoolArray]:
+    def at_once(self, problems: Problem | Batch, *, max_nodes: int = 1000) -> tuple[Any, Any]:
         """Answers without the black box, by limited proofs, and tells which answers to give; `ask` answers the others.
 
         So a service never lets a quick answer wait for a slow one. Audits are drawn here, and made by `ask`.
         """
+        check_whole("max_nodes", max_nodes)
         if not self._settled:
             self._settle()
         if isinstance(problems, Problem) and self._quick:
@@ -160,8 +151,8 @@ class Speedup(parameters.Estimator):
     def ask(self, problems: Batch) -> Solutions:
         """Answers problems that `at_once` left open: by the black box, comparing and learning from it."""
         batch, strategy = self._checked(problems), self._strategy()
-        trusted = strategy.has_answers and strategy.trusted
-        return strategy.answer_trusted(batch, audit=1.0) if trusted else strategy.answer(batch)
+        own = strategy.has_answers and strategy.trusted
+        return strategy.answer_trusted(batch, audit=1.0) if own else strategy.answer(batch)
 
     @property
     def stateless(self) -> bool:
@@ -171,8 +162,8 @@ class Speedup(parameters.Estimator):
     def certificate(self, problem: Problem) -> Certificate:
         """Answers a problem, and writes down a proof that `python -m hasten.certificate` checks.
 
-        Whoever answers, the upper limit is what the answer costs, and the proof is the certifier's. Where limits do
-        not meet, the answer is not the best, or nobody proved that it is. Limits of time are those of both together.
+        Whoever answers, the upper limit is what the answer costs, and the proof is the certifier's. Where limits do not
+        meet, the answer is not proved the best. Limits of time are those of both together.
         """
         check_one(problem)
         limits = [limit for limit in (self.limits.time_limit, self.limits.call_limit) if limit is not None]
@@ -185,20 +176,19 @@ class Speedup(parameters.Estimator):
         """Returns the share of problems whose answer costs what the black box's answer costs.
 
         With `Learned()` it must be the same labelling: the costs alone do not tell what the black box finds cheap.
-        It looks at the strategy's own answers, trusted or not, and leaves no trace: it neither counts nor learns.
-        `answers` are the black box's, as `fit` takes them, if they are there already; problems without are left out.
+        It looks at its own answers, trusted or not, and neither counts nor learns. `answers` are the black box's, as
+        `fit` takes them, if they are there already; problems without are left out.
         """
         return self._strategy().score(self._checked(problems).resolved(), answers)
 
     def fit(self, problems: Batch | Iterable[Problem], answers: Answers | None = None) -> Speedup:
         """Learns from scratch, from the black box's answers, and forgets all it counted.
 
-        It learns the heuristic or, with `Learned()`, tables: `choice` says how it answers since then, and why. Give
-        `answers`, if you have the black box's already: for each problem a `Solution`, its labels by number or name, or
-        None; or one flat array of numbers (`Learner.fit`).
+        It learns the heuristic or, with `Learned()`, tables: `choice` says how it answers since then, and why.
+        `answers` are the black box's, if they are there already: for each problem a `Solution`, its labels by number
+        or name, or None; or one flat array of numbers (`Learner.fit`).
         """
-        batch = self._checked(problems, learning=True).resolved()
-        if not len(batch):
+        if not len(batch := self._checked(problems, learning=True).resolved()):
             raise ProblemError("There are no problems to learn from. Give at least one.")
         answers, calls = self._oracle.label(batch, answers)
         self._begin(self._strategy().fit(batch, answers, calls))
@@ -224,8 +214,7 @@ class Speedup(parameters.Estimator):
     ) -> Calibration:
         """Chooses theta, and the width if `widths` are given: the smallest that changes few answers.
 
-        With a gate, chooses how much doubt that allows instead. The settings stay as they are: `search` has the choice,
-        until `answer` is set anew.
+        With a gate, chooses how much doubt that allows instead. `search` has the choice, until `answer` is set anew.
 
         problems
             New ones, which neither `fit` nor the model has seen, by the hundred; they need no labels.
@@ -234,11 +223,9 @@ class Speedup(parameters.Estimator):
         confidence
             How sure of that to be, between 0 and 1. 0.95 by default, 0.99 with a gate.
         widths
-            Widths to choose from: the one that computes the fewest costs wins. None, the default, keeps the width. A
-            gate has none.
+            Widths to choose from: the one that computes the fewest costs wins. None keeps the width. A gate has none.
         against
-            "search" compares with the search that computes every cost; "solver" with the black box. None, the default,
-            is "search", and "solver" with a gate, which has no other.
+            "search" compares with the search that computes every cost, "solver" with the black box, as a gate must.
         """
         if against is not None and (not isinstance(against, str) or against not in ("search", "solver")):
             raise ProblemError(f"Calibrate against 'search' or 'solver', not {brief(against)}.")
@@ -268,17 +255,16 @@ class Speedup(parameters.Estimator):
 
     @property
     def agreement(self) -> Agreement:
-        """How often the search, or what was learned, agreed with the black box of late, since trust last changed.
+        """How often its own answers agreed with the black box's of late, since trust last changed.
 
-        To agree is to cost what the black box's answer costs: the optimum, or with `Trust(prove=False)` the solver's
-        own answer (or less, where that ran out of time); with `Learned()`, to be the same labelling.
+        To agree is to cost the same (or less, where the solver ran out of time); with `Learned()`, to be the same.
         """
         with self._state.lock:
             return self._state.audit.agreement
 
     @property
     def distrust(self) -> Agreement | None:
-        """The agreement that ended the trust in the search; None while it is trusted."""
+        """The agreement that ended the trust; None while there is trust."""
         with self._state.lock:
             return self._state.audit.distrust
 
@@ -308,15 +294,12 @@ class Speedup(parameters.Estimator):
         with self._state.lock:
             counters, audit, choice = self._state.counters, self._state.audit, self._state.choice
         counts = {name.replace("_", " "): n for name, n in counters.as_dict().items() if n}
-        parts = [] if counts else ["Not used yet."]
-        if choice is not None:
-            parts.append(str(choice))
-        if audit.agreement.n:
-            parts.append(f"Agrees with the black box: {audit.agreement}.")
-        if not audit.trusted:
-            parts.append(f"It is not trusted for now: agreement was {audit.distrust}.")
+        told = [] if counts else ["Not used yet."]
+        told += [] if choice is None else [str(choice)]
+        told += [f"Agrees with the black box: {audit.agreement}."] if audit.agreement.n else []
+        told += [] if audit.trusted else [f"It is not trusted for now: agreement was {audit.distrust}."]
         tables = (["setting", "value"], rows, len(settings)), (["counter", "count"], counts.items(), len(counts))
-        return card(f"Speedup: {self.answer}", *tables, *parts)
+        return card(f"Speedup: {self.answer}", *tables, *told)
 
     @property
     def digest(self) -> str:
@@ -392,8 +375,8 @@ class Speedup(parameters.Estimator):
             self._settle()
         if not (learning or self._quick or self._strategy().fitted):
             raise parameters.not_fitted(
-                "This speedup has not learned anything yet. Call fit, set learn=True to let it learn as it "
-                "works, or use answer='certified', which needs no learning."
+                "This speedup has not learned anything yet. Call fit, set learn=True to let it learn as it works, or "
+                "use answer='certified', which needs no learning."
             )
         batch = as_batch(problems)
         for structure in batch.structures:
@@ -408,23 +391,10 @@ class Speedup(parameters.Estimator):
         """Checks the settings, unless they were checked as they are; parts were checked when they were made."""
         self._settled = True  # first, so that what another thread changes meanwhile is checked again
         try:
-            self._check_settings()
+            parameters.check_settings(self)
         except BaseException:
             self._settled = False
             raise
         answer = as_answer(self.answer)
         plain = isinstance(answer, Certified) and not answer.past and self.trust.prove and is_ours(self.solver)
         self._quick = plain and not self.learn and not self.limits.timed
-
-    def _check_settings(self) -> None:
-        check_type(self.schema, Schema, "A speedup is for the problems of a schema; what is passed first", SchemaError)
-        check_solver(self.solver)
-        if self.solver_options is not None and not isinstance(self.solver_options, Mapping):
-            raise ProblemError(f"solver_options must map names to values; got {brief(self.solver_options)}.")
-        as_answer(self.answer)
-        check_type(self.trust, Trust, "trust")
-        check_type(self.limits, Limits, "limits")
-        check_switch("learn", self.learn)
-        check_whole("n_jobs", self.n_jobs, least=1)
-        check_whole("seed", self.seed, most=None)
-        check_switch("progress", self.progress)

@@ -45,6 +45,8 @@ def fitted(value: Any, form: Any, what: str) -> Any:
         return msgspec.convert(value, form)
     except msgspec.ValidationError as error:
         raise Misfit(f"{what}: {error}") from None
+    except UnicodeEncodeError:
+        raise Misfit(f"{what} has text with half of a character") from None
 
 
 def short(value: Any) -> str:

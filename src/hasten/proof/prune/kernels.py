@@ -1,15 +1,4 @@
-"""Prune: a step for large label sets, whose tables forbid nearly everything but one label that fits always.
-
-Among 146 types and 7 relations a table has 149,000 entries; but "no relation" is allowed between any two types. A
-variable with such a *default* label can give way at a price: the default's cost less that of its cheapest label, its
-*gain*. So another variable's label that costs more than its cheapest one by all gains around it is in no better answer:
-moving to the cheapest label, and broken factors to their defaults, costs less (dead-end elimination). Labels of giving
-variables that no labels left can reach lower the gains, and more labels go.
-
-Few labels are left of a well-trained model. They are searched depth first, each connected part by itself, by the cost
-above the cheapest labels. Two giving variables may share a table of their own, as the relations of a pair do, one each
-way: they are labelled together.
-"""
+"""What is left of a problem once labels that cannot pay for themselves are out, and the search of it."""
 
 from __future__ import annotations
 
@@ -17,22 +6,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hasten.jit import Record, driver, keep, kernel, part, split, viewer
-from hasten.kernels.layout import Arrays, BatchArrays, Graph, Instance, graph_of, instance_of, stopped
-from hasten.kernels.score import entry, total_cost
-from hasten.model.compiled import Compiled
-from hasten.proof import outcome as status
-from hasten.proof.outcome import OVERFLOW, Proofs, State, cheapest, rounding, take_bound, take_labels
-from hasten.proof.plan import ProofPlan, RecordPlan, Work
-from hasten.support.arrays import BoolArray, FloatArray, IntArray, sizes_of
-from hasten.support.clock import ALL, AT
+from hasten.jit import Record, kernel, viewer
+from hasten.kernels.layout import Graph, Instance, stopped
+from hasten.kernels.score import entry
+from hasten.support.arrays import FloatArray, IntArray
 
-LARGE = 1_000  # entries of a table from which on this is for a structure
 MOST_TUPLES = 4_096  # that are looked at to see whether a label can be reached
 ROUNDS = 4  # of leaving out labels
 FEW_NODES = 5_000  # of a search before labels are looked at closely
-MOST_NODES = 50_000  # of all searches in one problem
-SPEED = 2e-8  # seconds that a label takes at most, nearly always
+MOST_NODES = 50_000  # of all searches in one problem, by default
 
 
 class Defaults(Record):
@@ -43,76 +25,10 @@ class Defaults(Record):
     outer: IntArray  # (V,) a giving variable's table with others; -1 for the other variables
     inner: IntArray  # (V,) its table with its mate; -1: none
     mate: IntArray  # (V,) another giving variable, whose table is over the same others; -1: none
+    max_nodes: IntArray  # (1,) of all searches in one problem
 
 
 defaults_at = viewer(Defaults)
-
-
-class Pruning:
-    """The step: leave out labels, search the rest."""
-
-    def plan(self, plan: ProofPlan) -> RecordPlan | None:
-        """Returns the defaults, where tables are large, only forbid, and each has a variable that gives way."""
-        graph = plan.shape.graph
-        if {plan.max_join, plan.max_nodes} != {None} or graph.row_low.size or graph.soft_at.size:
-            return None
-        return plan.shape.made(find_defaults)
-
-    def run(self, work: Work, problems: IntArray) -> None:
-        """Prunes problems, and searches them."""
-        work.run(prune_some, problems, work.addresses(self, problems), seconds=work.seconds(self, problems))
-
-
-PRUNING = Pruning()
-
-
-def find_defaults(compiled: Compiled) -> RecordPlan | None:
-    """Returns which variables give way: of each table over three or more the one with the fewest labels that can."""
-    graph = compiled.graph
-    n_labels, scopes = sizes_of(graph.first), np.split(graph.scope, graph.scope_first[1:-1])
-    tables = np.flatnonzero(graph.table_at >= 0).tolist()
-    if max((int(n_labels[scopes[f]].prod()) for f in tables), default=0) < LARGE:
-        return None
-    of_variable: list[list[int]] = [[] for _ in n_labels]
-    for f in tables:
-        for v in scopes[f].tolist():
-            of_variable[v].append(f)
-    known: dict[tuple[int, ...], BoolArray] = {}
-
-    def fitting(v: int) -> BoolArray:
-        """Returns which labels of a variable its tables allow whatever the others are."""
-        fits = np.ones(n_labels[v], dtype=bool)
-        for f in of_variable[v]:
-            at, slot, shape = int(graph.table_at[f]), scopes[f].tolist().index(v), n_labels[scopes[f]]
-            key = at, slot, *shape.tolist()
-            if key not in known:
-                table = np.moveaxis(graph.table[at : at + shape.prod()].reshape(shape), slot, 0)
-                known[key] = np.asarray(np.isfinite(table).reshape(n_labels[v], -1).all(axis=1))
-            fits &= known[key]
-        return fits
-
-    gives = np.full(len(scopes), -1)
-    outer, inner, mate = np.full((3, len(n_labels)), -1)
-    fits = np.zeros(int(graph.first[-1]), dtype=np.int64)
-    pairs = [f for f in tables if len(scopes[f]) == 2 and all(len(of_variable[v]) == 2 for v in scopes[f])]
-    for f in tables:
-        if f in pairs:
-            continue
-        for v in sorted(scopes[f].tolist(), key=lambda v: n_labels[v]):
-            others = [g for g in of_variable[v] if g != f]
-            if len(others) <= 1 and all(g in pairs for g in others) and fitting(v).any():
-                gives[f], outer[v] = v, f
-                fits[graph.first[v] : graph.first[v + 1]] = fitting(v)
-                break
-        else:
-            return None
-    for f in pairs:
-        one, other = scopes[f].tolist()
-        if outer[one] < 0 or outer[other] < 0 or set(scopes[outer[one]]) - {one} != set(scopes[outer[other]]) - {other}:
-            return None
-        inner[[one, other]], mate[one], mate[other] = f, other, one
-    made = Defaults.pack(gives=gives, fits=fits, outer=outer, inner=inner, mate=mate)
-    return RecordPlan(made, SPEED * int(graph.first[-1]))
 
 
 class Left(NamedTuple):
@@ -417,7 +333,7 @@ def prune(instance: Instance, defaults: Defaults, left: Left, stop: IntArray) ->
         if defaults.outer[v] < 0:
             begin_labels(graph, cost, left, v)
     leave_out_all(instance, defaults, left, False)
-    most = FEW_NODES
+    most = min(FEW_NODES, defaults.max_nodes[0])
     for v in range(n_variables):
         left.place[v] = -1
     for v in range(n_variables):
@@ -430,52 +346,12 @@ def prune(instance: Instance, defaults: Defaults, left: Left, stop: IntArray) ->
                 for d in range(n):
                     u = left.order[d]
                     left.n[u], left.label[graph.first[u]] = 1, left.labels[u]
-            elif most == MOST_NODES or stopped(stop):
+            elif most == defaults.max_nodes[0] or stopped(stop):
                 return -1
             else:
                 leave_out_all(instance, defaults, left, True)
-                most = MOST_NODES
+                most = defaults.max_nodes[0]
     for f in range(graph.table_at.size):
         if defaults.gives[f] >= 0:
             give_way(instance, defaults, left, f)
     return nodes
-
-
-@driver
-def prune_some(arrays: Arrays, problems: IntArray, state: State, plans: IntArray, watch: IntArray) -> None:
-    """Prunes and searches some problems; `plans` has the address of each one's defaults."""
-    batch, proofs = BatchArrays(*arrays), Proofs(*state)
-    n_factors, n_variables, n_labels = 0, 0, 0
-    for x in range(problems.size):
-        if x == 0 or plans[x] != plans[x - 1]:
-            graph = graph_of(batch, problems[x])
-            n_factors = max(n_factors, graph.table_at.size)
-            n_variables = max(n_variables, graph.order.size)
-            n_labels = max(n_labels, graph.first[graph.order.size])
-    floats, ints = np.empty(n_factors + n_variables + 1), np.zeros(n_labels + 6 * n_variables, dtype=np.int64)
-    gain, above = split(floats, (n_factors, n_variables + 1))
-    label, n, labels, best, order, place, digit = split(
-        ints, (n_labels, n_variables, n_variables, n_variables, n_variables, n_variables, n_variables)
-    )
-    left, stop = Left(gain, above, label, n, labels, best, order, place, digit), part(watch, 0, watch.size)
-    for x in range(problems.size):
-        p = problems[x]
-        watch[AT] = x + 1
-        if watch[ALL]:
-            proofs.facts[status.OUTCOME, p] = status.STOPPED
-            continue
-        instance = instance_of(batch, p)
-        graph, cost, table = instance
-        least, size = cheapest(graph, cost, table, labels)
-        if not size < OVERFLOW or not least < np.inf:
-            continue
-        nodes = prune(instance, defaults_at(plans[x]), left, stop)
-        if nodes < 0:
-            continue
-        found, step = total_cost(graph, cost, table, labels), status.BRANCH if nodes else status.LOOK
-        proofs.values[status.SIZE, p], proofs.facts[status.STEP, p] = size, step
-        proofs.facts[status.N_NODES, p] += nodes
-        take_labels(batch, proofs, p, labels, found, step)
-        take_bound(proofs, p, found - 4.0 * rounding(graph, size), size)
-    watch[AT] = 0
-    keep((floats, ints, watch))
