@@ -9,7 +9,7 @@ part is a linear combination (`lin`, `rnd`), and parts of a split are put togeth
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -138,7 +138,29 @@ class Program:
             part.out[self._about("L", ZERO, others, f"lin {_terms({self.names[v]: 1, asked: -1})}")] = others
         if len(chosen) == 1:
             part.fixed |= {v}
+        self._leave_labels(part)
         return part
+
+    def _leave_labels(self, part: Part) -> None:
+        """Derives that labels are left out that no entry of some table has any more."""
+        gone, before = {label for labels in part.out.values() for label in labels}, -1
+        while before < len(gone):
+            before = len(gone)
+            for t, (scope, entries) in self.tables.items():
+                out = {each: self._out(t, each, gone) for each in entries}
+                left = {label for each in entries if out[each] is None for label in zip(scope, each, strict=True)}
+                for label in sorted({(v, i) for v in scope for i in self.labels[v]} - left - gone) if left else ():
+                    i = scope.index(label[0])
+                    others = {found for each, found in out.items() if each[i] == label[1]}
+                    reasons = {next(k for k, labels in part.out.items() if other in labels) for other in others}
+                    used = {self.names[(t, *other)]: 1 for other in others} | dict.fromkeys(reasons, 1)
+                    used[self.names[(t, *label)]] = -1
+                    total = Counter({self.x[label]: -1})  # what is added up must be the label's indicator alone
+                    for k, times in used.items():
+                        total.update({n: times * int(x) for n, x in self.constraints[k][2].items()})
+                    none = self._about("L", ZERO, [label], f"lin {_terms(used | {n: -x for n, x in total.items()})}")
+                    part.out[none] = {label}
+                    gone.add(label)
 
     def _bound(self, reason: str) -> int:
         """Derives what is claimed, for a reason."""
