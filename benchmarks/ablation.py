@@ -31,9 +31,8 @@ from hasten.model.batch import Batch
 from hasten.model.solution import Solutions
 from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier
-from hasten.search.beam import BeamSearch
-from hasten.search.reduced import ReducedSearch
-from hasten.support.progress import tell_nobody
+from hasten.search.beam import BeamSearch, ReducedSearch
+from hasten.support.terminal import tell_nobody
 from hasten.tasks.entity_relation.names import Training
 from hasten.tasks.entity_relation.task import EntityRelationTask
 

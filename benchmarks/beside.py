@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from hasten.search.constrained import ConstrainedSearch
+from hasten.search.beam import ConstrainedSearch
 
 HERE = Path(__file__).parents[1]
 SIZES = {  # some of those of `hasten bench`

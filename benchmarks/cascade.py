@@ -72,7 +72,7 @@ def answers(args: argparse.Namespace) -> None:
 def student(args: argparse.Namespace) -> None:
     """Trains a student, and writes its margins on the rest of the answers, and where it is right."""
     if args.student != "structured":
-        from hasten.support.cache import Cache
+        from hasten.support.threads import Cache
         from hasten.tasks.entity_relation.neural import encoder, training
 
         encoder._KEPT, training.EPOCHS = Cache(3 * 2**30), args.epochs  # all texts are encoded once

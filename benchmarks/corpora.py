@@ -117,7 +117,7 @@ def speed(language: Language, options: argparse.Namespace) -> None:
     from hasten.proof.certifier import Certifier
     from hasten.search.beam import greedy
     from hasten.solvers import make_solver
-    from hasten.support.progress import tell_nobody
+    from hasten.support.terminal import tell_nobody
     from hasten.tasks.entity_relation.data.formats.jsonl import from_json
     from hasten.tasks.entity_relation.scoring.features import intern
     from hasten.tasks.entity_relation.scoring.training import train_black_box

@@ -26,8 +26,7 @@ from hasten.kernels.tolerance import TOLERANCE
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.proof.certifier import Certifier
-from hasten.search.beam import BeamSearch, greedy
-from hasten.search.constrained import ConstrainedSearch
+from hasten.search.beam import BeamSearch, ConstrainedSearch, greedy
 from hasten.solvers import make_solver
 from hasten.support.environment import describe_machine
 from hasten.support.files import write_whole

@@ -36,7 +36,7 @@ from hasten.search.beam import greedy
 from hasten.speedup.audit import upper_limit
 from hasten.speedup.calibration import disagreeing
 from hasten.support.arrays import ranges
-from hasten.support.progress import tell_nobody
+from hasten.support.terminal import tell_nobody
 from hasten.tasks.entity_relation.data.corpora import Corpora
 from hasten.tasks.entity_relation.data.corpus import split
 from hasten.tasks.entity_relation.labelling import all_in_words

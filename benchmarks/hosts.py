@@ -25,8 +25,8 @@ import numpy as np
 
 import hasten
 from hasten.programs import solving
-from hasten.support.cache import Cache
 from hasten.support.files import write_whole
+from hasten.support.threads import Cache
 
 warnings.simplefilter("ignore")
 Solve = Callable[[np.ndarray], float]  # solves under an objective, and returns its value

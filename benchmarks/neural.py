@@ -22,7 +22,7 @@ from hasten import Certifier
 from hasten.paper.test_set import Reference
 from hasten.search.beam import greedy
 from hasten.support.arrays import FloatArray, IntArray
-from hasten.support.progress import show_progress, tell_nobody
+from hasten.support.terminal import show_progress, tell_nobody
 from hasten.tasks.entity_relation.black_boxes import train_black_box
 from hasten.tasks.entity_relation.data.corpora import Corpora, parts_of
 from hasten.tasks.entity_relation.data.corpus import Sentence

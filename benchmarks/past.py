@@ -27,7 +27,7 @@ from hasten import Batch, Certifier, Rule, Schema, Solutions, Speedup
 from hasten.paper.amortizer import Amortizer
 from hasten.speedup.calibration import disagreeing
 from hasten.speedup.parts import Certified
-from hasten.support.progress import tell_nobody
+from hasten.support.terminal import tell_nobody
 from hasten.tasks.entity_relation.data.corpora import Corpora
 from hasten.tasks.entity_relation.data.corpus import split
 from hasten.tasks.entity_relation.names import Training

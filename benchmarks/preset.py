@@ -24,7 +24,7 @@ from hasten.learning.learner import Learner
 from hasten.paper.methods import LearningSet
 from hasten.paper.test_set import SentenceTestSet
 from hasten.search.beam import BeamSearch, greedy
-from hasten.support.progress import tell_nobody
+from hasten.support.terminal import tell_nobody
 from hasten.tasks.entity_relation.data.corpora import Corpora
 from hasten.tasks.entity_relation.data.corpus import Sentence, split
 from hasten.tasks.entity_relation.names import Training

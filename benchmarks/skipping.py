@@ -39,7 +39,7 @@ from hasten.learning.gate import Cheap
 from hasten.speedup.calibration import Calibrator, disagreeing
 from hasten.speedup.gated import GatedSearch
 from hasten.support.arrays import FloatArray, IntArray
-from hasten.support.progress import show_progress, tell_nobody
+from hasten.support.terminal import show_progress, tell_nobody
 from hasten.tasks.entity_relation.data.corpora import Corpora
 from hasten.tasks.entity_relation.data.corpus import split
 from hasten.tasks.entity_relation.names import Training

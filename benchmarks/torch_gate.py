@@ -26,7 +26,7 @@ from rich.table import Table
 from torch import Tensor, nn
 
 import hasten.torch as ht
-from hasten.support.progress import tell_nobody
+from hasten.support.terminal import tell_nobody
 from hasten.tasks.entity_relation.data.corpora import Corpora
 from hasten.tasks.entity_relation.data.corpus import Sentence, split
 from hasten.tasks.entity_relation.names import Training

@@ -27,10 +27,10 @@ from rich.console import Console
 from hasten import Batch, BeamSearch, Certifier, Solutions
 from hasten.bench.families import TASK
 from hasten.bench.run import Source
+from hasten.kernels.search.nodes import FORCED
 from hasten.search.beam import greedy
-from hasten.search.theta import FORCED
 from hasten.support.arrays import IntArray
-from hasten.support.progress import tell_nobody
+from hasten.support.terminal import tell_nobody
 from hasten.tasks.entity_relation.data.corpora import Corpora
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.names import Training

@@ -12,8 +12,7 @@ from strategies import entity_relation
 
 import hasten
 from hasten.model.batch import Batch
-from hasten.search.constrained import ConstrainedSearch
-from hasten.search.reduced import ReducedSearch
+from hasten.search.beam import ConstrainedSearch, ReducedSearch
 from hasten.solvers import available_solvers, make_solver
 from hasten.speedup.audit import upper_limit
 

@@ -29,9 +29,8 @@ from hasten.jit.backend import KEPT, NOT_KEPT, NOTICE, NoticingCache
 from hasten.jit.tiers import DRIVERS, function_of, is_kernel
 from hasten.paper.demo import running_example
 from hasten.programs.statement import Builder
-from hasten.search.constrained import ConstrainedSearch
-from hasten.search.reduced import ReducedSearch
-from hasten.support.progress import show_progress
+from hasten.search.beam import ConstrainedSearch, ReducedSearch
+from hasten.support.terminal import show_progress
 
 PACKAGE = Path(hasten.__file__).parent
 SOURCE = """

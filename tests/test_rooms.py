@@ -19,7 +19,7 @@ PACKAGE = Path(hasten.__file__).parent
 # from the rooms listed behind it; one that is not listed, even within a listed one, is closed to it.
 MODEL = "errors support kernels model"
 PROOF = "proof proof.elimination"
-CORE = f"{MODEL} certificate certificates jit kernels.search search.theta trace search {PROOF} solvers learning speedup"
+CORE = f"{MODEL} certificate certificates jit kernels.search trace search {PROOF} solvers learning speedup"
 DATA = "tasks.text tasks.entity_relation.data tasks.entity_relation.data.corpus tasks.entity_relation.data.formats"
 TASK = f"{DATA} tasks.entity_relation.names tasks.entity_relation.task"
 SCORING = f"{TASK} tasks.averaging tasks.entity_relation.scoring"
@@ -36,9 +36,8 @@ MAY_IMPORT = {
     "kernels": "support jit",
     "kernels.search": "support jit kernels proof.elimination",
     "model": MODEL,
-    "search.theta": "",
-    "trace": f"{MODEL} jit search.theta",
-    "search": f"{MODEL} kernels.search proof.elimination search.theta trace",
+    "trace": f"{MODEL} jit kernels.search",
+    "search": f"{MODEL} kernels.search proof.elimination trace",
     "proof": f"{MODEL} jit proof.elimination trace certificates",
     "proof.elimination": f"{MODEL} jit",
     "sums": f"{MODEL} jit {PROOF}",
@@ -86,13 +85,11 @@ MAY_IMPORT = {
 # In the core, what goes forward imports the later step when it is called. No other import waits for a call.
 FORWARD = {
     "jit.tiers: compile() imports jit.backend",  # Numba, when it is needed
-    "learning.learner: _bar() imports support.progress",  # rich takes long to load
     "model.schema: structure() imports model.structure",
     "model.structure: problem() imports model.problem",
     "model.structure: batch() imports model.batch",
     "model.problem: batch() imports model.batch",
     "model.problem: alike() imports model.batch",
-    "model.problem: check() imports model.violations",
     "proof.certifier: certificate() imports certificates.writing",
     "proof.certifier: certificate() imports proof.outline",
     "speedup.predictor: save() imports speedup.persistence",

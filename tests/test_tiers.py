@@ -21,8 +21,8 @@ ANSWER = """
 import sys
 import numpy as np
 import hasten
-from hasten.search.reduced import ReducedSearch
-from hasten.search.constrained import ConstrainedSearch
+from hasten.search.beam import ReducedSearch
+from hasten.search.beam import ConstrainedSearch
 from hasten.paper.demo import running_example
 
 np.seterr(all="raise")

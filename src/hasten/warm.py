@@ -33,9 +33,7 @@ from hasten.proof.look import LOOKING
 from hasten.proof.outcome import OPEN, OUTCOME
 from hasten.proof.outline import outline
 from hasten.proof.steps import prove
-from hasten.search.beam import BeamSearch, greedy
-from hasten.search.constrained import ConstrainedSearch
-from hasten.search.reduced import ReducedSearch
+from hasten.search.beam import BeamSearch, ConstrainedSearch, ReducedSearch, greedy
 from hasten.solvers import make_solver
 from hasten.speedup.calibration import Calibrator
 from hasten.speedup.gated import GatedSearch
@@ -45,7 +43,7 @@ from hasten.speedup.pool import AnswerPool
 from hasten.speedup.predictor import Speedup
 from hasten.sums import marginals, sample
 from hasten.support.arrays import FloatArray, IntArray
-from hasten.support.progress import Tell, tell_nobody
+from hasten.support.terminal import Tell, tell_nobody
 from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.names import Training
 from hasten.tasks.entity_relation.scoring import black_box

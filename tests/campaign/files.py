@@ -27,7 +27,7 @@ from kinds import KINDS
 from safetensors.numpy import save
 
 from hasten.errors import HastenError
-from hasten.support.tensors import _parse, digest_of
+from hasten.support.forms import _parse, digest_of
 
 BATCH = 500  # changes for each process
 SECONDS = 60  # of the processor, for one change

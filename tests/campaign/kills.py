@@ -22,7 +22,7 @@ from kinds import KINDS, make_tagger
 
 from hasten.paper.report import write_report
 from hasten.support.files import write_whole
-from hasten.support.tensors import _header
+from hasten.support.forms import _header
 from hasten.tasks.entity_relation.data.formats import read_jsonl, write_jsonl
 from hasten.tasks.entity_relation.data.synthetic import generate
 

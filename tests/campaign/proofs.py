@@ -39,9 +39,7 @@ from hasten.proof.look import LOOKING
 from hasten.proof.outcome import OPEN, OUTCOME
 from hasten.proof.report import solutions_of
 from hasten.proof.steps import prove
-from hasten.search.beam import BeamSearch, greedy
-from hasten.search.constrained import ConstrainedSearch
-from hasten.search.reduced import ReducedSearch
+from hasten.search.beam import BeamSearch, ConstrainedSearch, ReducedSearch, greedy
 
 CASES = Path(__file__).parent / "cases"
 RESULTS = Path("results/fuzz")

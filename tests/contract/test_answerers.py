@@ -22,8 +22,7 @@ from hasten.errors import ProblemError
 from hasten.model.problem import Problem
 from hasten.model.solution import SOURCES, STATUSES, Solution, Solutions
 from hasten.model.structure import Structure
-from hasten.search.constrained import ConstrainedSearch
-from hasten.search.reduced import ReducedSearch
+from hasten.search.beam import ConstrainedSearch, ReducedSearch
 from hasten.speedup.gated import GatedSearch
 
 LETTERS = ["a", "b", "c"]

@@ -20,7 +20,7 @@ from hasten.hosts.asking import Asking, Outcome, missing, outcome, relative_gap
 from hasten.programs import solving
 from hasten.programs.answer import UNBOUNDED
 from hasten.programs.statement import Builder, Statement
-from hasten.support.cache import Cache
+from hasten.support.threads import Cache
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # hosts warn about their own futures
 Asked = Callable[[Statement], tuple[bool, float]]  # whether it is optimal, and its objective; nan if it is infeasible

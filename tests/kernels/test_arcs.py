@@ -20,7 +20,7 @@ from hasten.kernels.search import arcs as arcs_module
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
 from hasten.model.solution import Status
-from hasten.search.constrained import ConstrainedSearch
+from hasten.search.beam import ConstrainedSearch
 
 arcs = OpenedModule(arcs_module)
 

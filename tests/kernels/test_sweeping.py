@@ -9,7 +9,7 @@ from scratch import dual_for, zeros
 from strategies import small_problems
 
 from hasten.kernels.layout import Instance
-from hasten.kernels.rows import rows_hold
+from hasten.kernels.score import rows_hold
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
 from hasten.model.structure import Structure

@@ -16,7 +16,7 @@ from hasten.errors import ModelError, SchemaError
 from hasten.learning.heuristic import FORMAT, Heuristic, about_schema
 from hasten.learning.learner import Learner
 from hasten.model.schema import Schema
-from hasten.support.tensors import save_tensors
+from hasten.support.forms import save_tensors
 
 
 def pets(labels=("cat", "dog"), **changes) -> Schema:

@@ -16,16 +16,16 @@ from strategies import entity_relation, random_problem, small_problems
 
 from hasten.model import compiled, structure
 from hasten.model.batch import Batch
+from hasten.model.compiled import Slots
 from hasten.model.problem import Problem
 from hasten.model.rules import Rule
 from hasten.model.schema import Schema
 from hasten.model.structure import Structure
-from hasten.model.templates import Slots
 from hasten.proof.certifier import Certifier
 from hasten.proof.elimination import joins
 from hasten.proof.elimination.plan import reduce
-from hasten.search.reduced import ReducedSearch
-from hasten.support.cache import Cache
+from hasten.search.beam import ReducedSearch
+from hasten.support.threads import Cache
 
 
 def groups(first: np.ndarray, members: np.ndarray) -> list[list[int]]:

@@ -17,8 +17,7 @@ import hasten
 from hasten import Batch, Certifier, Learner, Problem, Rule, Schema, Speedup, Structure
 from hasten.errors import ProblemError, SchemaError
 from hasten.learning.tables import Labels as LabelsByKind
-from hasten.search.constrained import ConstrainedSearch
-from hasten.search.reduced import ReducedSearch
+from hasten.search.beam import ConstrainedSearch, ReducedSearch
 from hasten.solvers import available_solvers, make_solver
 from hasten.speedup.parts import Certified, Trust
 

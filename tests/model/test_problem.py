@@ -18,8 +18,7 @@ from hasten.model.problem import Problem
 from hasten.model.rules import Rule
 from hasten.model.schema import Schema
 from hasten.model.structure import Structure
-from hasten.search.beam import BeamSearch
-from hasten.search.constrained import ConstrainedSearch
+from hasten.search.beam import BeamSearch, ConstrainedSearch
 
 INF = math.inf
 

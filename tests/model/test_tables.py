@@ -20,9 +20,9 @@ import hasten
 from hasten.errors import SchemaError
 from hasten.learning.tables import LearnedTables
 from hasten.model.batch import Batch
+from hasten.model.compiled import Slots
 from hasten.model.kinds import FactorKind
 from hasten.model.problem import Problem
-from hasten.model.templates import Slots
 
 TAGS = ["det", "noun", "verb"]
 

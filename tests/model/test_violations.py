@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import entity_relation, small_problems
 
-from hasten.model.problem import Problem
+from hasten.model.problem import Check, Problem, Violation
 from hasten.model.rules import Rule
 from hasten.model.schema import Schema
-from hasten.model.violations import Check, Violation
 
 
 def four_entities() -> Problem:

@@ -17,8 +17,8 @@ from torch import Tensor
 
 from hasten.errors import CorpusError, ModelError
 from hasten.support.arrays import IntArray
-from hasten.support.progress import tell_nobody
-from hasten.support.tensors import load_tensors, save_tensors
+from hasten.support.forms import load_tensors, save_tensors
+from hasten.support.terminal import tell_nobody
 from hasten.tasks.entity_relation.black_boxes import train_black_box
 from hasten.tasks.entity_relation.data.columns import Columns
 from hasten.tasks.entity_relation.data.corpus import Sentence

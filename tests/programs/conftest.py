@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hasten.programs import solving
-from hasten.support.cache import Cache
+from hasten.support.threads import Cache
 
 
 @pytest.fixture(autouse=True)

@@ -23,7 +23,7 @@ from hasten.programs.native import NativeGurobi, NativeHighs, Said
 from hasten.programs.program import Program
 from hasten.programs.statement import Builder, Statement
 from hasten.proof.outcome import OPEN, PROVED
-from hasten.search.reduced import ReducedSearch
+from hasten.search.beam import ReducedSearch
 from hasten.speedup.effort import Effort
 
 

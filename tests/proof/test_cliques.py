@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hasten.kernels.rows import rows_hold
+from hasten.kernels.score import rows_hold
 from hasten.model.schema import Schema
 from hasten.model.structure import Structure
 from hasten.proof.elimination.cliques import with_cliques

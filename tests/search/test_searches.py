@@ -23,16 +23,13 @@ from hasten.errors import NoAnswerError, ProblemError
 from hasten.jit.tiers import DRIVERS
 from hasten.kernels.layout import Instance
 from hasten.kernels.search import loop, nodes
+from hasten.kernels.search.nodes import FORCED
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
 from hasten.model.solution import Solutions, Source, Status
 from hasten.proof.certifier import Certifier
-from hasten.search.beam import BeamSearch, greedy
-from hasten.search.constrained import ConstrainedSearch
-from hasten.search.reduced import ReducedSearch
-from hasten.search.searcher import Searcher
-from hasten.search.theta import FORCED
+from hasten.search.beam import BeamSearch, ConstrainedSearch, ReducedSearch, Searcher, greedy
 
 
 @st.composite

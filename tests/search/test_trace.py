@@ -19,13 +19,10 @@ from strategies import rich_problems as problems
 
 import hasten
 from hasten.errors import ProblemError, SchemaError
+from hasten.kernels.search.nodes import FORCED
 from hasten.model.problem import Problem
 from hasten.paper.demo import NAMES, running_example
-from hasten.search.beam import BeamSearch, greedy
-from hasten.search.constrained import ConstrainedSearch
-from hasten.search.reduced import ReducedSearch
-from hasten.search.searcher import Searcher
-from hasten.search.theta import FORCED
+from hasten.search.beam import BeamSearch, ConstrainedSearch, ReducedSearch, Searcher, greedy
 from hasten.trace.events import Trace
 
 

@@ -19,8 +19,7 @@ from hasten.model.problem import Problem
 from hasten.model.schema import Schema
 from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier
-from hasten.search.beam import BeamSearch
-from hasten.search.reduced import ReducedSearch
+from hasten.search.beam import BeamSearch, ReducedSearch
 from hasten.solvers import Solver, make_solver
 from hasten.solvers.formulation import formulate
 from hasten.solvers.rules import at_least, scaled_row

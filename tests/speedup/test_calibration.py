@@ -10,12 +10,12 @@ import pytest
 from strategies import entity_relation
 
 from hasten.errors import ProblemError
+from hasten.kernels.search.nodes import FORCED
 from hasten.model.batch import Batch
 from hasten.model.schema import Schema
 from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier
 from hasten.search.beam import BeamSearch
-from hasten.search.theta import FORCED
 from hasten.speedup.calibration import Calibration, Calibrator, Candidate, candidates, choose, gaps, problems_needed
 
 GAPS = np.arange(1.0, 11.0)

@@ -18,7 +18,7 @@ import numpy as np
 from hasten import Schema, Speedup, Trust
 from hasten.solvers import make_solver
 from hasten.solvers.toulbar2 import Toulbar2Solver
-from hasten.support.cache import Cache
+from hasten.support.threads import Cache
 
 schema = Schema()
 kind = schema.variable("kind", ["a", "b"])

@@ -19,7 +19,7 @@ from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.speedup.choosing import Method
 from hasten.speedup.persistence import FORMAT
-from hasten.support.tensors import load_tensors, save_tensors
+from hasten.support.forms import load_tensors, save_tensors
 
 LABELS = ["before", "after", "equal"]
 

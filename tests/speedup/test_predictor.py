@@ -35,14 +35,13 @@ from hasten.model.schema import Schema
 from hasten.model.solution import Solution, Source, Status
 from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier
-from hasten.search.beam import BeamSearch
-from hasten.search.reduced import ReducedSearch
+from hasten.search.beam import BeamSearch, ReducedSearch
 from hasten.solvers import make_solver
 from hasten.speedup.parts import Certified, Learned, Limits, Search, Trust
 from hasten.speedup.persistence import FORMAT
 from hasten.speedup.predictor import Speedup
 from hasten.speedup.state import FIRST
-from hasten.support.tensors import load_tensors, save_tensors
+from hasten.support.forms import load_tensors, save_tensors
 
 
 @lru_cache

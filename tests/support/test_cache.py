@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hasten.support.cache import Cache
+from hasten.support.threads import Cache
 
 
 def test_what_was_used_least_recently_goes_first() -> None:

@@ -7,8 +7,7 @@ import time
 
 import pytest
 
-from hasten.support.clock import LeftBehindError, Stop, now, run_waiting
-from hasten.support.parallel import in_parallel
+from hasten.support.clock import LeftBehindError, Stop, in_parallel, now, run_waiting
 
 
 def test_a_result_and_an_error_come_through():

@@ -8,7 +8,7 @@ import pytest
 
 from hasten.errors import HastenError, WriteError
 from hasten.support.files import output_directory, whole, write_whole
-from hasten.support.tensors import save_tensors
+from hasten.support.forms import save_tensors
 
 
 def test_a_file_is_replaced_whole_and_nothing_is_left_beside_it(tmp_path, monkeypatch):

@@ -6,7 +6,7 @@ import io
 
 from rich.console import Console
 
-from hasten.support.progress import show_progress, steps
+from hasten.support.terminal import show_progress, steps
 
 
 class Flushed(io.StringIO):

@@ -9,8 +9,7 @@ import pytest
 from safetensors.numpy import save
 
 from hasten.errors import ModelError
-from hasten.support.forms import Misfit
-from hasten.support.tensors import format_of, load_tensors, reading, save_tensors
+from hasten.support.forms import Misfit, format_of, load_tensors, reading, save_tensors
 
 
 @pytest.fixture

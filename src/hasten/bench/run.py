@@ -24,7 +24,7 @@ from hasten.kernels.tolerance import TOLERANCE
 from hasten.model.problem import Problem
 from hasten.support.environment import describe_machine
 from hasten.support.files import write_whole
-from hasten.support.progress import tell_nobody
+from hasten.support.terminal import tell_nobody
 from hasten.tasks.entity_relation.data.corpora import Corpora, Split, parts_of
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.names import Training

@@ -11,7 +11,7 @@ from rich.console import Console
 from hasten.bench.families import FAMILIES
 from hasten.bench.peers import OWN
 from hasten.support.environment import package_version
-from hasten.support.html import Html, join, tag
+from hasten.support.words import Html, join, tag
 from hasten.tasks.evaluation.charts import Axis, Point, Series, figure
 from hasten.tasks.evaluation.page import page
 from hasten.tasks.evaluation.tables import Column, Entry, Line, column, html_table, markdown_table, terminal_table

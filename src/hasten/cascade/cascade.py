@@ -32,7 +32,7 @@ from hasten.journal import Journal
 from hasten.speedup.audit import ALERT, Agreement, Audit, lower_limit
 from hasten.support.arrays import BoolArray, FloatArray
 from hasten.support.checks import brief, check_whole
-from hasten.support.progress import Tell, tell_nobody
+from hasten.support.terminal import Tell, tell_nobody
 from hasten.tasks.task import Task, Text
 
 log = logging.getLogger(__name__)

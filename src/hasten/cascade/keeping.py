@@ -1,6 +1,6 @@
 """Keeping a cascade: in a file, and in the rows of its journal, which say what happened since that was written.
 
-A file is safetensors with a digest (`hasten.support.tensors`). A version whose model says nothing of its `content` is
+A file is safetensors with a digest (`hasten.support.forms`). A version whose model says nothing of its `content` is
 not in it: a student is trained again from the answers, which are. Questions to the black box go to the journal before
 anybody gets the answer, and `resume` takes them in again; so whatever moment a process dies at, nothing is lost.
 """
@@ -25,7 +25,7 @@ from hasten.errors import ModelError, ProblemError
 from hasten.journal import Journal
 from hasten.speedup.audit import Audit
 from hasten.support import forms
-from hasten.support.tensors import Tensors, load_tensors, reading, save_tensors
+from hasten.support.forms import Tensors, load_tensors, reading, save_tensors
 from hasten.tasks.task import Task, Text
 
 if TYPE_CHECKING:

@@ -18,8 +18,7 @@ from typer.core import TyperCommand, TyperGroup
 from hasten.errors import CorpusError, ModelError, WriteError
 from hasten.speedup.mode import TextMode
 from hasten.support.files import write_whole
-from hasten.support.progress import Tell, show_progress
-from hasten.support.terminal import printable
+from hasten.support.terminal import Tell, printable, show_progress
 from hasten.support.words import count
 from hasten.tasks.entity_relation.names import BlackBox
 
@@ -151,7 +150,7 @@ def check_apart(source: str, target: str) -> None:
 
 def check_model(model: Path, format: str, source: str) -> None:
     """Refuses a file that is another kind of model, or no model at all because arguments were swapped."""
-    from hasten.support.tensors import format_of
+    from hasten.support.forms import format_of
 
     found = format_of(model)
     if found is None and source != "-" and format_of(source) is not None:

@@ -12,9 +12,9 @@ import hasten
 from hasten.commands import common
 from hasten.commands.common import MILLION, console, errors, passing_over, run_and_write
 from hasten.errors import ProblemError
+from hasten.support.environment import named
 from hasten.support.files import output_directory
-from hasten.support.named import named
-from hasten.support.progress import show_progress
+from hasten.support.terminal import show_progress
 from hasten.tasks.entity_relation.names import BlackBox
 
 if TYPE_CHECKING:

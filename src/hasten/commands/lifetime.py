@@ -18,8 +18,7 @@ from hasten.commands.experiments import find_task
 from hasten.errors import ProblemError
 from hasten.journal import Journal
 from hasten.support.files import write_whole
-from hasten.support.progress import show_progress
-from hasten.support.terminal import printable
+from hasten.support.terminal import printable, show_progress
 from hasten.support.words import count
 
 if TYPE_CHECKING:

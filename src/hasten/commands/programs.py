@@ -14,8 +14,7 @@ import hasten
 from hasten.commands.common import errors, say
 from hasten.errors import ProgramError, WriteError
 from hasten.support.files import output_directory, write_whole
-from hasten.support.progress import show_progress
-from hasten.support.terminal import printable
+from hasten.support.terminal import printable, show_progress
 from hasten.support.words import count
 
 INFEASIBLE = 3  # the exit code

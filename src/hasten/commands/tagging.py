@@ -15,7 +15,7 @@ from hasten.commands.experiments import run_comparison
 from hasten.errors import ProblemError
 from hasten.speedup.mode import TextMode
 from hasten.support.files import output_directory
-from hasten.support.progress import show_progress
+from hasten.support.terminal import show_progress
 from hasten.support.words import count
 
 if TYPE_CHECKING:

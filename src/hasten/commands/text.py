@@ -17,7 +17,7 @@ from hasten.errors import CorpusError
 from hasten.solvers import check_solver
 from hasten.speedup.mode import TextMode
 from hasten.support.files import output_directory
-from hasten.support.progress import show_progress, tell_nobody
+from hasten.support.terminal import show_progress, tell_nobody
 from hasten.support.words import count
 from hasten.tasks.entity_relation.names import BlackBox
 

@@ -15,7 +15,6 @@ from typing import Any
 
 from numba import njit
 
-from hasten.jit import simd_lowering as simd_lowering
 from hasten.jit import tiers
 from hasten.jit.cache import KernelCache, can_write
 from hasten.jit.lowering import register_views

@@ -1,11 +1,11 @@
-"""Exponentials and logarithms of lanes (`hasten.jit.simd`), by series: eight at a time, the same bits on every tier."""
+"""Exponentials and logarithms of lanes (`hasten.jit.records`), by series: the same bits on every tier."""
 
 from __future__ import annotations
 
 import math
 
 from hasten.jit import kernel
-from hasten.jit.simd import exponent, greater, scale, spread, where_less
+from hasten.jit.records import exponent, greater, scale, spread, where_less
 from hasten.support.arrays import FloatArray
 
 LEAST = -708.0  # below which exponentials are taken for 0

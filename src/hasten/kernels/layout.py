@@ -19,7 +19,7 @@ class Graph(Record):
     found at `sum(l[slot] * stride[slot])` from where the table starts.
 
     Fields stand in three layers, each laid out behind the one before: of factors whatever variables they join
-    (`hasten.model.templates`), of variables and scopes (`hasten.kernels.scopes`), and of rows (`hasten.kernels.cells`).
+    (`hasten.model.compiled`), of variables and scopes (`hasten.kernels.cells`), and of rows (`hasten.kernels.cells`).
     """
 
     # factors

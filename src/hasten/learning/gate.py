@@ -31,7 +31,7 @@ from hasten.model.schema import Schema
 from hasten.support import forms
 from hasten.support.arrays import BoolArray, FloatArray, IntArray, floats, offsets, plain, ranges
 from hasten.support.checks import brief, check_number, check_switch, check_type, check_whole
-from hasten.support.tensors import Tensors, load_tensors, reading, save_tensors
+from hasten.support.forms import Tensors, load_tensors, reading, save_tensors
 
 FORMAT = "hasten.gate/1"
 CHUNK = 2**17  # variables whose features are held at once, while guessing

@@ -21,7 +21,7 @@ from hasten.model.schema import Schema
 from hasten.support import forms
 from hasten.support.arrays import FloatArray, floats, ints
 from hasten.support.checks import check_type, check_whole
-from hasten.support.tensors import Tensors, load_tensors, reading, save_tensors
+from hasten.support.forms import Tensors, load_tensors, reading, save_tensors
 
 FORMAT = "hasten.heuristic/1"
 

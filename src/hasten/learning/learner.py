@@ -34,7 +34,7 @@ from hasten.model.schema import Schema
 from hasten.model.solution import Solution
 from hasten.support.arrays import BoolArray, FloatArray, IntArray
 from hasten.support.checks import check_number, check_switch, check_type, check_whole, check_width, finite
-from hasten.support.terminal import is_terminal
+from hasten.support.terminal import is_terminal, show_progress
 
 log = logging.getLogger(__name__)
 
@@ -334,12 +334,8 @@ def _bar(wanted: bool | None, epochs: int, n: int) -> Iterator[Callable[[int, in
     if not (is_terminal(sys.stderr) if wanted is None else wanted):
         yield None
         return
-    from rich.console import Console
-
-    from hasten.support.progress import show_progress
-
     done, mistakes = 0, 0
-    with show_progress(Console(stderr=True)) as show:
+    with show_progress() as show:
 
         def tell(n_done: int, n_mistakes: int) -> None:
             nonlocal done, mistakes

@@ -22,8 +22,7 @@ import numpy as np
 
 from hasten.jit import driver, kernel
 from hasten.kernels.layout import BatchArrays, Graph, costs_of, graph_of, labels_of, tables_of
-from hasten.kernels.rows import rows_hold
-from hasten.kernels.score import entry
+from hasten.kernels.score import entry, rows_hold
 from hasten.model.batch import Batch
 from hasten.model.schema import Schema
 from hasten.support.arrays import BoolArray, FloatArray, IntArray

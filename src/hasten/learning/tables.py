@@ -19,11 +19,11 @@ import numpy as np
 
 from hasten.errors import ProblemError
 from hasten.model.batch import Batch
+from hasten.model.compiled import Slots
+from hasten.model.costs import Blocks, shared_slots
 from hasten.model.kinds import FactorKind
 from hasten.model.schema import Schema
 from hasten.model.structure import Structure
-from hasten.model.tables import Blocks, shared_slots
-from hasten.model.templates import Slots
 from hasten.support.arrays import BoolArray, FloatArray, IntArray, ints, offsets, ranges, sizes_of
 
 

@@ -13,12 +13,11 @@ import numpy as np
 
 from hasten.errors import OutOfRange, ProblemError
 from hasten.kernels.layout import COST, GRAPH, TABLE, VARIABLE, BatchArrays
-from hasten.model.costs import Scorer, add_loss, as_costs, ask, check_costs, rows_of_costs
+from hasten.model.compiled import NO_SLOTS
+from hasten.model.costs import Scorer, Tables, add_loss, as_costs, ask, bring_to_all, check_costs, rows_of_costs
 from hasten.model.problem import Problem
 from hasten.model.soft import add_prices, complete, with_prices
 from hasten.model.structure import Structure
-from hasten.model.tables import Tables, bring_to_all
-from hasten.model.templates import NO_SLOTS
 from hasten.support.arrays import Chosen, FloatArray, IntArray, all_finite, ints, offsets, plain, ranges, sizes_of
 from hasten.support.checks import brief, check_switch, chosen_numbers, listed, whole_numbers
 from hasten.support.words import count

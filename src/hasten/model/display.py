@@ -17,8 +17,7 @@ from hasten.model.rules import KindRule, Rule
 from hasten.model.schema import Schema
 from hasten.model.solution import SOURCES, STATUSES, Solution, Solutions
 from hasten.model.structure import Structure
-from hasten.support.html import MOST_ROWS, card
-from hasten.support.words import count
+from hasten.support.words import MOST_ROWS, card, count
 
 FEW = 5  # labels, or broken constraints, that stand for the others
 

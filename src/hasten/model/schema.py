@@ -20,6 +20,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from hasten.errors import ProgramError, SchemaError
+from hasten.model.compiled import Templates
 from hasten.model.formulas import read_formula
 from hasten.model.kinds import (
     MAX_LABELS,
@@ -32,7 +33,6 @@ from hasten.model.kinds import (
     label_names,
 )
 from hasten.model.rules import KindRule, check_price, check_weight, read_limits
-from hasten.model.templates import Templates
 from hasten.support.arrays import FloatArray
 from hasten.support.checks import brief, check_switch, is_text, is_whole, listed
 

@@ -17,25 +17,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hasten.errors import SchemaError
-from hasten.kernels.cells import Rows, with_rows
+from hasten.kernels.cells import Rows, with_rows, with_scopes
 from hasten.kernels.layout import Graph
-from hasten.kernels.scopes import with_scopes
-from hasten.model.compiled import Compiled
+from hasten.model.compiled import NO_SLOTS, Compiled, Slots
 from hasten.model.kinds import FactorKind, VariableKind
 from hasten.model.rules import Rule, RuleBuilder, RuleList
 from hasten.model.schema import Schema
 from hasten.model.soft import Indicators, lower
-from hasten.model.templates import NO_SLOTS, Slots
 from hasten.support.arrays import FloatArray, IntArray, ints, offsets, packed, ranges, sizes_of
-from hasten.support.cache import Cache
 from hasten.support.checks import brief, check_switch, check_type, check_whole, listed, whole_numbers
+from hasten.support.threads import Cache
 from hasten.support.words import count
 
 if TYPE_CHECKING:
     from hasten.model.batch import Batch
-    from hasten.model.costs import Costs
+    from hasten.model.costs import Costs, Tables
     from hasten.model.problem import Problem
-    from hasten.model.tables import Tables
 
 MAX_VARIANTS = 64  # of a structure with slots for tables that are kept
 

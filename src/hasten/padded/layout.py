@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 
 from hasten.errors import ProblemError, SchemaError
+from hasten.model.compiled import Slots
 from hasten.model.kinds import VariableKind
 from hasten.model.schema import Schema
 from hasten.model.structure import Structure
-from hasten.model.templates import Slots
 from hasten.padded.kernels import Cells
 from hasten.padded.shapes import Placed, Shapes
 from hasten.support.arrays import BoolArray, IntArray, ints, offsets, sizes_of, strides
-from hasten.support.cache import Cache
 from hasten.support.checks import brief
+from hasten.support.threads import Cache
 from hasten.support.words import count
 
 Shape = Callable[..., Structure]

@@ -21,7 +21,7 @@ from hasten.model.compiled import Compiled
 from hasten.model.solution import Solutions, Source, Status, numbered
 from hasten.proof.certifier import Certifier
 from hasten.proof.past import Answered, recall_some
-from hasten.search.searcher import Searcher
+from hasten.search.beam import Searcher
 from hasten.speedup.on_demand import size_of_costs
 from hasten.support.arrays import FloatArray, IntArray
 

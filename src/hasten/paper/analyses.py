@@ -18,7 +18,7 @@ from hasten.paper.test_set import SentenceTestSet
 from hasten.proof.certifier import Certifier
 from hasten.search.beam import BeamSearch, greedy
 from hasten.speedup.calibration import disagreeing
-from hasten.support.progress import steps
+from hasten.support.terminal import steps
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.labelling import in_words
 from hasten.tasks.entity_relation.names import Labeller, Model

@@ -23,7 +23,7 @@ from hasten.paper import analyses, methods
 from hasten.paper.methods import PAPER_ROWS, LearningSet
 from hasten.paper.test_set import SentenceTestSet
 from hasten.support.arrays import IntArray
-from hasten.support.progress import Tell, tell_nobody
+from hasten.support.terminal import Tell, tell_nobody
 from hasten.tasks.entity_relation.black_boxes import train_black_box
 from hasten.tasks.entity_relation.data.corpora import Corpora, Files, Split, is_papers_corpus, parts_of
 from hasten.tasks.entity_relation.data.corpus import Sentence, split

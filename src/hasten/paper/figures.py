@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from hasten.support.html import Html, join, tag
+from hasten.support.words import Html, join, tag
 from hasten.tasks.entity_relation.names import Model
 from hasten.tasks.evaluation.charts import Axis, Point, Series, figure, how_proved
 from hasten.tasks.evaluation.comparison_page import time_by_size

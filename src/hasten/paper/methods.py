@@ -21,17 +21,14 @@ from hasten.model.batch import Batch
 from hasten.model.solution import Solutions
 from hasten.paper.test_set import SentenceTestSet, row_of
 from hasten.proof.certifier import Certifier
-from hasten.search.beam import BeamSearch, greedy
-from hasten.search.constrained import ConstrainedSearch
-from hasten.search.reduced import ReducedSearch
-from hasten.search.searcher import Searcher
+from hasten.search.beam import BeamSearch, ConstrainedSearch, ReducedSearch, Searcher, greedy
 from hasten.solvers import make_solver
 from hasten.solvers.failures import OnError
 from hasten.speedup.black_box import solve_open
 from hasten.speedup.calibration import Calibration, Calibrator, problems_needed
 from hasten.speedup.parts import Search
 from hasten.speedup.predictor import Speedup
-from hasten.support.progress import Tell, steps, tell_nobody
+from hasten.support.terminal import Tell, steps, tell_nobody
 from hasten.tasks.entity_relation.names import Model
 from hasten.tasks.evaluation.measuring import Method, timed
 from hasten.tasks.evaluation.study import Row, finite

@@ -13,7 +13,7 @@ from pathlib import Path
 from hasten.paper.figures import draw_figures, draw_weights, time_against_accuracy
 from hasten.paper.sentences import draw_examples
 from hasten.paper.tables import amortized, calibration, tables
-from hasten.support.html import Html, join, tag
+from hasten.support.words import Html, join, tag
 from hasten.tasks.entity_relation.names import BlackBox, Model
 from hasten.tasks.evaluation import page
 from hasten.tasks.evaluation.tables import Entry, counted, fixed, number, percent, text, times, whole

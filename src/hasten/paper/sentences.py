@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
-from hasten.support.html import Html, join, tag
+from hasten.support.words import Html, join, tag
 from hasten.tasks.entity_relation.names import Labeller
 from hasten.tasks.evaluation.page import GREY, key_of, label_colours
 

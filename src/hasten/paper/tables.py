@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from rich.console import Console
 
-from hasten.search.theta import FORCED, theta_in_words
-from hasten.support.html import Html, join, tag
+from hasten.kernels.search.nodes import FORCED, theta_in_words
+from hasten.support.words import Html, join, tag
 from hasten.tasks.entity_relation.names import Model
 from hasten.tasks.evaluation import page
 from hasten.tasks.evaluation.page import MEASURED, find, ratio, with_ratios

@@ -37,8 +37,8 @@ from hasten.speedup.black_box import prove_or_solve, prove_or_solve_one, solve_o
 from hasten.speedup.effort import EFFORTS, Effort, Schedule
 from hasten.speedup.parts import Limits
 from hasten.support.arrays import FloatArray, IntArray, plain
-from hasten.support.cache import Cache
 from hasten.support.clock import now
+from hasten.support.threads import Cache
 
 log = logging.getLogger(__name__)
 WITHOUT_LIMIT = Certifier()

@@ -10,11 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from hasten.jit import driver, inlined_kernel, keep, part, split
-from hasten.jit.simd import WIDTH
+from hasten.jit.records import WIDTH
 from hasten.kernels.cells import NO_ROWS, with_rows
 from hasten.kernels.layout import COST, TABLE, Arrays, BatchArrays, Graph, graph_of, instance_of, tables_of
-from hasten.kernels.rows import rows_hold
-from hasten.kernels.score import total_cost
+from hasten.kernels.score import rows_hold, total_cost
 from hasten.model.compiled import Compiled
 from hasten.proof import outcome as status
 from hasten.proof.elimination.kernels import Reduction, eliminate, plan_at, restore

@@ -16,8 +16,7 @@ import numpy as np
 
 from hasten.jit import driver, grid, inlined_kernel, keep, kernel, part, split
 from hasten.kernels.layout import BatchArrays, Instance, graph_at, instance_of, stopped, together
-from hasten.kernels.rows import rows_hold
-from hasten.kernels.score import total_cost
+from hasten.kernels.score import rows_hold, total_cost
 from hasten.kernels.tolerance import FINE, allowance, prune_above
 from hasten.proof.branch.certify import Reduced
 from hasten.proof.branch.dive import (

@@ -18,8 +18,7 @@ import numpy as np
 
 from hasten.jit import driver, inlined_kernel, keep, kernel, split
 from hasten.kernels.layout import GRAPH, Arrays, BatchArrays, Graph, costs_of, graph_at, graph_of, tables_of
-from hasten.kernels.rows import rows_hold
-from hasten.kernels.score import entry, total_cost
+from hasten.kernels.score import entry, rows_hold, total_cost
 from hasten.kernels.tolerance import EPS, is_proved
 from hasten.proof import outcome as status
 from hasten.proof.cut import CUTTING

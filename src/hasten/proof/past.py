@@ -18,8 +18,7 @@ import numpy as np
 
 from hasten.jit import driver, keep, kernel, part
 from hasten.kernels.layout import BatchArrays, Graph, costs_of, graph_of, labels_of, tables_of
-from hasten.kernels.rows import rows_hold
-from hasten.kernels.score import total_cost
+from hasten.kernels.score import rows_hold, total_cost
 from hasten.kernels.tolerance import EPS, TOLERANCE, is_proved
 from hasten.proof.outcome import OVERFLOW, cheapest, rounding
 from hasten.support.arrays import FloatArray, IntArray

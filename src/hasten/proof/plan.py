@@ -23,8 +23,7 @@ from hasten.model.compiled import Compiled
 from hasten.proof.outcome import NOTHING_FIXED, OPEN, OUTCOME, Fixing, Proofs
 from hasten.support import clock as clocks
 from hasten.support.arrays import FloatArray, IntArray
-from hasten.support.clock import LONG, UNWATCHED, Clock, LeftBehindError, now
-from hasten.support.parallel import in_parallel
+from hasten.support.clock import LONG, UNWATCHED, Clock, LeftBehindError, in_parallel, now
 from hasten.support.threads import Work as Planning
 
 MAX_SWEEPS = 100  # by default

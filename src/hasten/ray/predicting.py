@@ -30,7 +30,7 @@ from hasten.scale.run import DEFAULT, Engine, Job, Receipt, Run, Sharding, predi
 from hasten.scale.shards import Shard
 from hasten.scale.work import Chunk, Work, answer, warm_once_per_node
 from hasten.speedup.predictor import Speedup
-from hasten.support.progress import Tell, tell_nobody
+from hasten.support.terminal import Tell, tell_nobody
 from hasten.tasks.entity_relation.labelling import Labeller
 from hasten.tasks.entity_relation.tagger import Tagger
 

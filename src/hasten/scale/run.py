@@ -30,7 +30,7 @@ from hasten.scale.work import Bad, Counts, Work, answer_all
 from hasten.speedup.audit import Agreement
 from hasten.speedup.history import Counters
 from hasten.support.checks import brief, check_whole
-from hasten.support.progress import Pace, Tell, tell_nobody
+from hasten.support.terminal import Pace, Tell, tell_nobody
 from hasten.support.workers import in_processes
 
 try:

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, Protocol
 
 import hasten.kernels
 from hasten.errors import CorpusError, NoAnswerError, ProblemError
-from hasten.support.progress import Pace, Tell, tell_nobody
+from hasten.support.terminal import Pace, Tell, tell_nobody
 from hasten.support.workers import in_processes
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.data.formats import format_of, read_corpus

@@ -1,28 +1,101 @@
-"""Beam search with a learned heuristic, and greedy search (paper §2.2, §4.1)."""
+"""The searches: beam search with a learned heuristic (paper §2.2, §4.1), over all variables or over those that exact
+elimination leaves; greedy search; and greedy search that keeps the constraints arc consistent (§5.1).
+
+All have one signature, for a problem as for a batch, and one way to trace them.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import overload
 
 import numpy as np
 
 from hasten.errors import ProblemError
-from hasten.kernels.search import drivers, loop, nodes
-from hasten.model.batch import Batch
-from hasten.model.problem import Labels, Problem
+from hasten.kernels.search import arcs, drivers, loop, nodes
+from hasten.kernels.search.nodes import FORCED as FORCED
+from hasten.kernels.search.nodes import Found, theta_in_words
+from hasten.model.batch import Batch, as_batch
+from hasten.model.problem import Labels, Problem, check_one
 from hasten.model.solution import Solution, Solutions
-from hasten.search.recorder import BeamRecorder
-from hasten.search.searcher import Driver, Searcher, seconds_each
-from hasten.search.theta import theta_in_words
+from hasten.proof.elimination.plan import addresses, reduce
+from hasten.search.recorder import ArcRecorder, BeamRecorder, SearchRecorder
 from hasten.support.arrays import FloatArray, IntArray, ranges
 from hasten.support.checks import check_number, check_vector, check_width
-from hasten.support.parallel import in_parallel
+from hasten.support.clock import in_parallel
 from hasten.support.words import amount
+from hasten.trace.events import Trace
 
 NO_WEIGHTS = np.zeros(0)
+
+
+FEW = 200_000  # candidates, of all problems together, that are tried soon enough
+SPEED = 3e-8  # seconds that a candidate takes at most, most of the time, and as many again for each rule
+
+Driver = Callable[[IntArray, Found], None]  # searches some problems of a batch, by their numbers
+
+
+class Searcher:
+    """A search: called with a problem it returns a `Solution`, with a batch `Solutions`."""
+
+    width: int = 1
+
+    @overload
+    def __call__(self, problems: Problem, *, n_jobs: int = 1) -> Solution: ...
+    @overload
+    def __call__(self, problems: Batch | Iterable[Problem], *, n_jobs: int = 1) -> Solutions: ...
+    def __call__(self, problems: Problem | Batch | Iterable[Problem], *, n_jobs: int = 1) -> Solution | Solutions:
+        """Searches; `n_jobs` threads share a batch, with the same answers whatever their number."""
+        batch = as_batch(problems)
+        found = self._search(batch, n_jobs)
+        return found.only(problems) if isinstance(problems, Problem) else found
+
+    def trace(
+        self, problem: Problem, reference: Labels | Solution | None = None, *, names: Sequence[str] | None = None
+    ) -> Trace:
+        """Searches slowly and returns a log of its steps: a value that prints, draws itself, and is plain data.
+
+        Given a `reference`, a labelling or an answer, it tells where the search lost it. `names` are those of
+        the variables, one for each.
+        """
+        check_one(problem)
+        recorder = self._recorder(problem, names, reference)
+        with recorder.watching():
+            found = self._search(as_batch(problem), 1)
+        return recorder.trace(found.only(problem))
+
+    def _search(self, batch: Batch, n_jobs: int) -> Solutions:
+        """Searches a batch, all of its costs computed."""
+        batch = batch.resolved()
+        labels, done = np.empty(batch.variable_at[-1], dtype=np.int64), np.empty(len(batch), dtype=bool)
+        found, driver = Found(labels, done, batch.n_variables.copy()), self._driver(batch)
+
+        def run(start: int, stop: int) -> None:
+            driver(batch.order[start:stop], found)
+
+        in_parallel(run, len(batch), n_jobs, seconds_each(batch, self.width))
+        return Solutions.scored(batch, *found)
+
+    def _driver(self, batch: Batch) -> Driver:
+        """Returns the driver that searches some problems of a batch."""
+        raise TypeError(f"{type(self).__name__} does not say how it searches. Define _driver.")
+
+    def _recorder(
+        self, problem: Problem, names: Sequence[str] | None, reference: Labels | Solution | None
+    ) -> SearchRecorder:
+        """Returns the recorder that watches a search."""
+        raise ProblemError(f"A {type(self).__name__} cannot be traced.")
+
+
+def seconds_each(batch: Batch, width: int) -> float:
+    """Returns how long a search that keeps `width` nodes may take for a problem: each node tries each label."""
+    if width * batch.cost.size <= FEW:
+        return 0.0
+    graphs = [structure.graph for structure in batch.structures]
+    return SPEED * width * max((graph.first[-1] * (1 + len(graph.row_low)) for graph in graphs), default=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,3 +218,60 @@ def place(batch: Batch, cost: FloatArray, problems: IntArray, variables: IntArra
     """Writes the costs of some variables where they belong in a batch's flat costs."""
     starts, sizes = batch.label_ranges(problems, variables)
     cost[ranges(batch.cost_at[problems] + starts, sizes)] = values
+
+
+@dataclass(frozen=True, slots=True)
+class ConstrainedSearch(Searcher):
+    """Greedy search that keeps the constraints arc consistent after each assignment (the paper's §5.1 baseline).
+
+    Labels without support leave the domains; a label whose choice would empty some domain is passed over; where
+    no label is left the search is at a dead end, and says so.
+    """
+
+    def _driver(self, batch: Batch) -> Driver:
+        return partial(arcs.search_some, batch.arrays)
+
+    def _recorder(
+        self, problem: Problem, names: Sequence[str] | None, reference: Labels | Solution | None
+    ) -> ArcRecorder:
+        how = "Constrained search: each label the cheapest with which all constraints stay arc consistent"
+        return ArcRecorder(problem, names, reference, how)
+
+
+@dataclass(frozen=True, slots=True)
+class ReducedSearch(Searcher):
+    """Beam search over the variables that exact elimination leaves (`hasten.proof.elimination.plan`).
+
+    Eliminating a variable puts its least cost into its neighbours' tables, so that a beam of one or two sees far.
+    Where elimination leaves nothing the answer is exact. Needs all costs, and no learning.
+
+    width
+        Nodes kept at each step, from 1 to 65,536. 1, the default, is greedy.
+    look_ahead
+        Whether to add the least that unassigned variables must still cost. Off by default; it takes no learning, and
+        little time where few variables are left.
+    max_join
+        The most sums that eliminating one variable may take, as in `Certifier`. 0 eliminates nothing; None, the
+        default, eliminates where that is cheaper than searching.
+    """
+
+    width: int = 1
+    look_ahead: bool = False
+    max_join: int | None = None
+
+    def __post_init__(self) -> None:
+        check_width(self.width)
+
+    def _driver(self, batch: Batch) -> Driver:
+        options = nodes.Options(int(self.width), math.inf, math.inf, True, bool(self.look_ahead))
+        left = addresses(batch.structures, self.max_join)[batch.structure]
+        return partial(drivers.search_reduced, batch.arrays, left, options)
+
+    def _recorder(
+        self, problem: Problem, names: Sequence[str] | None, reference: Labels | Solution | None
+    ) -> BeamRecorder:
+        how = f"Beam search with a beam of {self.width:,} over what elimination leaves"
+        how += ", look-ahead" if self.look_ahead else ""
+        recorder = BeamRecorder(problem, names, reference, how, self.width)
+        recorder.keep_only(reduce(problem.structure.compiled, self.max_join).plan.keep.tolist())
+        return recorder

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from hasten.errors import ProblemError
-from hasten.kernels.search import arcs, candidates, loop
-from hasten.kernels.search.nodes import BITS, KNOWN, MASK
+from hasten.kernels.search import arcs, loop, nodes
+from hasten.kernels.search.nodes import BITS, KNOWN, MASK, theta_in_words
 from hasten.model.problem import Labels, Problem
 from hasten.model.solution import Solution
-from hasten.search.theta import theta_in_words
 from hasten.support.arrays import IntArray
 from hasten.support.words import count
 from hasten.trace.events import Call, Candidate, Choice, Recorder, SearchStep, Trace, Watcher
@@ -130,15 +129,15 @@ class BeamRecorder(SearchRecorder):
         """Returns the method that is called in place of each kernel."""
         return {
             loop.advance: self._advance,
-            candidates.open_candidates: self._open_candidates,
-            candidates.complete: self._complete,
-            candidates.remove_by_rows: lambda call: self._removing(call, call.out, "a rule can no longer hold"),
-            candidates.look_ahead: lambda call: self._removing(
+            nodes.open_candidates: self._open_candidates,
+            nodes.complete: self._complete,
+            nodes.remove_by_rows: lambda call: self._removing(call, call.out, "a rule can no longer hold"),
+            nodes.look_ahead: lambda call: self._removing(
                 call, call.beam.scratch.out, "it leaves a later variable without a label"
             ),
-            candidates.add_costs: self._add_costs,
-            candidates.rank_by_heuristic: self._rank_by_heuristic,
-            candidates.rank_by_priority: self._rank_by_priority,
+            nodes.add_costs: self._add_costs,
+            nodes.rank_by_heuristic: self._rank_by_heuristic,
+            nodes.rank_by_priority: self._rank_by_priority,
             loop.add_pending: self._add_pending,
             loop.keep_best: self._keep_best,
             loop.choose: self._choose,

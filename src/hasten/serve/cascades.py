@@ -18,7 +18,7 @@ from hasten.errors import ProblemError
 from hasten.model.problem import Problem
 from hasten.serve.served import Columns, Found, Refused, Served, Tensor
 from hasten.serve.texts import TEXT, of_strings
-from hasten.support.named import check_module, named
+from hasten.support.environment import check_module, named
 from hasten.tasks.entity_relation.data.synthetic import generate as generate_news
 from hasten.tasks.entity_relation.extraction import Extraction
 from hasten.tasks.tagging.corpus import Tagged

@@ -23,7 +23,7 @@ from hasten.model.problem import Problem
 from hasten.proof.certifier import Certifier
 from hasten.search.beam import greedy
 from hasten.serve.served import Columns, Served
-from hasten.support.named import named
+from hasten.support.environment import named
 from hasten.support.workers import end_with_parent
 from hasten.trace.events import Trace
 

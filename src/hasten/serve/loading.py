@@ -14,8 +14,8 @@ from hasten.journal import Journal
 from hasten.model.structure import Structure
 from hasten.serve.served import Served
 from hasten.solvers import check_solver
-from hasten.support.named import named
-from hasten.support.tensors import format_of
+from hasten.support.environment import named
+from hasten.support.forms import format_of
 
 
 @dataclass(frozen=True)

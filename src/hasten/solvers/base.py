@@ -21,8 +21,7 @@ import numpy as np
 
 from hasten.errors import SolverError, SolverWrong
 from hasten.kernels.layout import Graph
-from hasten.kernels.rows import row_holds, rows_hold
-from hasten.kernels.score import total_cost
+from hasten.kernels.score import row_holds, rows_hold, total_cost
 from hasten.kernels.tolerance import TOLERANCE
 from hasten.model.compiled import Compiled
 from hasten.model.problem import Problem, check_one

@@ -23,13 +23,12 @@ import numpy as np
 
 from hasten.errors import ProblemError
 from hasten.kernels.search import drivers, nodes
+from hasten.kernels.search.nodes import FORCED, theta_in_words
 from hasten.kernels.tolerance import TOLERANCE
 from hasten.model.batch import Batch, as_batch
 from hasten.model.problem import Problem
 from hasten.model.solution import Solutions, Status, same_labels
-from hasten.search.beam import NO_WEIGHTS, BeamSearch
-from hasten.search.searcher import Searcher
-from hasten.search.theta import FORCED, theta_in_words
+from hasten.search.beam import NO_WEIGHTS, BeamSearch, Searcher
 from hasten.speedup.audit import upper_limit
 from hasten.speedup.gated import GatedSearch
 from hasten.support.arrays import BoolArray, FloatArray

@@ -32,7 +32,7 @@ from hasten.search.beam import greedy
 from hasten.speedup.audit import Agreement
 from hasten.speedup.parts import Limits, Search
 from hasten.support.arrays import BoolArray, FloatArray, IntArray
-from hasten.support.progress import Tell, tell_nobody
+from hasten.support.terminal import Tell, tell_nobody
 
 log = logging.getLogger(__name__)
 

@@ -18,8 +18,7 @@ from hasten.learning.gate import Gate, Guesses
 from hasten.model.batch import Batch
 from hasten.model.solution import Solutions
 from hasten.proof.certifier import Certifier
-from hasten.search.beam import place
-from hasten.search.searcher import Searcher
+from hasten.search.beam import Searcher, place
 from hasten.support.arrays import BoolArray, FloatArray, IntArray, ranges
 from hasten.support.checks import check_number
 

@@ -13,7 +13,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-from rich.console import Console
 
 from hasten.errors import NotFittedError
 from hasten.learning.learner import Learner
@@ -25,7 +24,7 @@ from hasten.speedup.parts import Certified, Learned, Search
 from hasten.speedup.state import AFRESH, State
 from hasten.speedup.strategy import CertifiedStrategy, SearchStrategy
 from hasten.support.arrays import BoolArray, IntArray
-from hasten.support.progress import show_progress
+from hasten.support.terminal import show_progress
 
 if TYPE_CHECKING:
     pass
@@ -138,7 +137,7 @@ class LearnedStrategy(CertifiedStrategy):
     def _choose(self, batch: Batch, labels: IntArray, usable: IntArray) -> tuple[Choice, Learner | None]:
         speedup, examples = self.speedup, Examples(batch, labels, usable)
         timeless = replace(speedup.limits, time_limit=None, call_limit=None)  # learning must not depend on the clock
-        with show_progress(Console(stderr=True), quiet=not speedup.progress) as tell:
+        with show_progress(quiet=not speedup.progress) as tell:
             inference = self.inference._replace(limits=timeless)
             return choose(speedup.schema, examples, inference, seed=speedup.seed, tell=tell)
 

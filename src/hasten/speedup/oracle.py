@@ -13,7 +13,6 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
-from rich.console import Console
 
 from hasten.errors import SolverDisagrees, SolverError
 from hasten.kernels.tolerance import TOLERANCE
@@ -32,7 +31,7 @@ from hasten.speedup.parts import Certified, OnDisagreement, as_answer
 from hasten.speedup.pool import AnswerPool
 from hasten.support.arrays import BoolArray, IntArray
 from hasten.support.clock import deadline_after, now
-from hasten.support.progress import show_progress
+from hasten.support.terminal import show_progress
 from hasten.support.threads import Lock
 from hasten.support.words import count
 
@@ -176,7 +175,7 @@ class Oracle:
         if answers is not None:
             return answers, 0
         if self._speedup.progress:
-            with show_progress(Console(stderr=True)) as tell:
+            with show_progress() as tell:
                 found, calls = self.ask(batch, lambda done, of: tell("Labelling", done / of))
         else:
             found, calls = self.ask(batch)

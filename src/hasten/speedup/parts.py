@@ -12,9 +12,7 @@ from hasten.errors import ProblemError
 from hasten.learning.gate import Gate
 from hasten.learning.learner import Learner
 from hasten.proof.certifier import Certifier
-from hasten.search.beam import BeamSearch
-from hasten.search.reduced import ReducedSearch
-from hasten.search.searcher import Searcher
+from hasten.search.beam import BeamSearch, ReducedSearch, Searcher
 from hasten.solvers.failures import OnError
 from hasten.support.arrays import FloatArray
 from hasten.support.checks import (

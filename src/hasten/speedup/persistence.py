@@ -40,8 +40,7 @@ from hasten.speedup.parts import Certified, Learned, Limits, Search, Trust, as_a
 from hasten.speedup.state import State
 from hasten.support import forms
 from hasten.support.checks import check_type
-from hasten.support.forms import Array, Count, Misfit, Share, Size
-from hasten.support.tensors import Tensors, reading
+from hasten.support.forms import Array, Count, Misfit, Share, Size, Tensors, reading
 
 if TYPE_CHECKING:
     from hasten.speedup.predictor import Speedup

@@ -26,7 +26,7 @@ from hasten.model.schema import Schema
 from hasten.model.solution import Solution, Solutions
 from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier
-from hasten.search.searcher import Searcher
+from hasten.search.beam import Searcher
 from hasten.solvers import Solver, is_ours
 from hasten.speedup import parameters
 from hasten.speedup.audit import Agreement
@@ -40,8 +40,8 @@ from hasten.speedup.state import State
 from hasten.speedup.strategy import CertifiedStrategy, SearchStrategy
 from hasten.support.checks import brief, check_path, check_type, check_whole
 from hasten.support.clock import deadline_after, now
-from hasten.support.html import card
-from hasten.support.tensors import digest_of, load_tensors, save_tensors
+from hasten.support.forms import digest_of, load_tensors, save_tensors
+from hasten.support.words import card
 
 if TYPE_CHECKING:
     from hasten.certificates import Certificate

@@ -21,7 +21,7 @@ from hasten.learning.learner import Learner
 from hasten.learning.targets import Answers, read_answers
 from hasten.model.batch import Batch
 from hasten.model.solution import Solutions, Status
-from hasten.search.searcher import Searcher
+from hasten.search.beam import Searcher
 from hasten.speedup.audit import ALERT
 from hasten.speedup.black_box import nothing_known, unlimited
 from hasten.speedup.calibration import Calibration, Calibrator, disagreeing

@@ -20,7 +20,7 @@ from hasten.sums.drivers import Found, draw_some, sum_some
 from hasten.sums.plan import MAX_JOIN, SumPlan, plan_sums
 from hasten.support.arrays import BoolArray, FloatArray, IntArray, ints, offsets, ranges, sizes_of
 from hasten.support.checks import check_whole
-from hasten.support.parallel import in_parallel
+from hasten.support.clock import in_parallel
 
 MOST_DRAWN = 2**24  # random numbers at a time
 Problems = Problem | Batch | Iterable[Problem]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hasten.jit import driver, inlined_kernel, keep, kernel, part, split
-from hasten.jit.simd import WIDTH, spread, store
+from hasten.jit.records import WIDTH, spread, store
 from hasten.kernels.layout import COST, TABLE, VARIABLE, Arrays, BatchArrays, graph_of, tables_of
 from hasten.proof.elimination.kernels import plan_at
 from hasten.sums.kernels import Space, Task, go_forward, put_costs, put_tables, sums_at

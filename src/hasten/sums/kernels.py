@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hasten.jit import Record, inlined_kernel, kernel, viewer
-from hasten.jit.simd import WIDTH, greater, lesser, load, spread, store, where_less
+from hasten.jit.records import WIDTH, greater, lesser, load, spread, store, where_less
 from hasten.kernels.exponentials import exponential, logarithm
 from hasten.kernels.layout import Graph
 from hasten.proof.elimination.kernels import Plan

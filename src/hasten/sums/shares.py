@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from hasten.jit import inlined_kernel, kernel
-from hasten.jit.simd import WIDTH, lesser, load, spread, store, where_less
+from hasten.jit.records import WIDTH, lesser, load, spread, store, where_less
 from hasten.kernels.exponentials import exponential
 from hasten.proof.elimination.kernels import Plan
 from hasten.sums.kernels import Space, Sums, Task, term

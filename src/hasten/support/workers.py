@@ -1,6 +1,6 @@
 """Processes that share a stream of work: results in order, few of them at a time, none left behind.
 
-Threads are for kernels, which release the interpreter's lock (`hasten.support.parallel`); processes are for work that
+Threads are for kernels, which release the interpreter's lock (`hasten.support.clock`); processes are for work that
 is Python itself, such as text. The first piece of work is done here, in the process that asks, while the others start:
 what it compiles is then on disk before they begin, and a stream of one piece starts none. They are started afresh, not
 forked, all at the same time; so what they do is sent to them once they are there to take it.

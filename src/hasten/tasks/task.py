@@ -15,8 +15,8 @@ from typing import Any, Generic, TypeVar, cast
 from hasten.errors import HastenError
 from hasten.model.batch import Batch
 from hasten.model.solution import Solutions
-from hasten.support.progress import Tell
-from hasten.support.tensors import Tensors
+from hasten.support.forms import Tensors
+from hasten.support.terminal import Tell
 
 Text = TypeVar("Text")  # one input with its gold labels, whatever a task makes of it
 Baseline = Callable[[Batch], Solutions]

@@ -19,9 +19,9 @@ import msgspec
 from hasten.jit.watching import Call as Call
 from hasten.jit.watching import Watcher as Watcher
 from hasten.jit.watching import watching
+from hasten.kernels.search.nodes import theta_in_words
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Status
-from hasten.search.theta import theta_in_words
 from hasten.support.terminal import printable
 from hasten.support.words import amount, count, ordinal, paired, plain_number
 

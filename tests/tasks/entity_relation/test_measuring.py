@@ -5,11 +5,11 @@ import pytest
 from sentences import installed
 
 from hasten.errors import SolverTooSmall
+from hasten.kernels.search.nodes import FORCED
 from hasten.paper.test_set import SCORES, SentenceTestSet
 from hasten.search.beam import greedy
-from hasten.search.theta import FORCED
 from hasten.solvers import make_solver
-from hasten.support.progress import tell_nobody
+from hasten.support.terminal import tell_nobody
 from hasten.tasks.entity_relation.data.corpora import (
     PAPER_RELATIONS,
     PAPER_SENTENCES,

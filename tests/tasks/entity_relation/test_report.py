@@ -7,10 +7,10 @@ from html.parser import HTMLParser
 
 import pytest
 
+from hasten.kernels.search.nodes import FORCED
 from hasten.paper import figures, report, sentences
 from hasten.paper.methods import PAPER_ROWS
 from hasten.paper.tables import find_paper
-from hasten.search.theta import FORCED
 from hasten.tasks.evaluation import charts
 from hasten.tasks.evaluation.page import label_colours
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from hasten.errors import MissingExtra, ModelError, ProblemError, WriteError
 from hasten.solvers import make_solver
-from hasten.support.tensors import load_tensors, save_tensors
+from hasten.support.forms import load_tensors, save_tensors
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.data.formats.jsonl import Line, encode_lines, to_json
 from hasten.tasks.entity_relation.data.synthetic import generate

@@ -11,7 +11,7 @@ import pytest
 from hasten import make_solver
 from hasten.errors import CorpusError, ModelError, ProblemError, SchemaError
 from hasten.proof.certifier import Certifier
-from hasten.support.tensors import save_tensors
+from hasten.support.forms import save_tensors
 from hasten.tasks.tagging import synthetic
 from hasten.tasks.tagging.corpus import Tagged
 from hasten.tasks.tagging.model import TagModel

@@ -8,8 +8,7 @@ import numpy as np
 
 from hasten.jit import driver, inlined_kernel, keep, kernel, split
 from hasten.kernels.layout import BatchArrays, Graph, copy, costs_of, graph_of, labels_of, tables_of
-from hasten.kernels.rows import rows_hold
-from hasten.kernels.score import entry
+from hasten.kernels.score import entry, rows_hold
 from hasten.kernels.search.nodes import Found
 from hasten.support.arrays import FloatArray, IntArray
 

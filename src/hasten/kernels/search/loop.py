@@ -10,9 +10,24 @@ import numpy as np
 
 from hasten.jit import inlined_kernel, kernel
 from hasten.kernels.layout import Graph, Instance
-from hasten.kernels.rows import breaks_row, narrow, rows_can_hold, rows_hold, start_ranges
-from hasten.kernels.search.candidates import add_costs, expand, keep_ahead, rank_by_heuristic, rank_by_priority
-from hasten.kernels.search.nodes import BITS, GIVEN, KNOWN, MASK, NOW, UNKNOWN, WANTED, Beam, Nodes, Options
+from hasten.kernels.score import breaks_row, narrow, rows_can_hold, rows_hold, start_ranges
+from hasten.kernels.search.nodes import (
+    BITS,
+    GIVEN,
+    KNOWN,
+    MASK,
+    NOW,
+    UNKNOWN,
+    WANTED,
+    Beam,
+    Nodes,
+    Options,
+    add_costs,
+    expand,
+    keep_ahead,
+    rank_by_heuristic,
+    rank_by_priority,
+)
 from hasten.support.arrays import FloatArray, IntArray
 
 DONE, BLOCKED, DEAD_END, LOST, FORBIDDEN = 0, 1, 2, 3, 4  # the last two: the reference was pruned, or ruled out

@@ -15,8 +15,7 @@ import numpy as np
 
 from hasten.jit import inlined_kernel, kernel
 from hasten.kernels.layout import Graph, Instance, copy, stopped
-from hasten.kernels.rows import in_reach, next_weight, rows_hold, start_ranges
-from hasten.kernels.score import total_cost
+from hasten.kernels.score import in_reach, next_weight, rows_hold, start_ranges, total_cost
 from hasten.kernels.tolerance import EPS, LEAST, prune_above
 from hasten.proof.sweep.dual import Dual, belief_anew, factor_minimum, n_messages, row_part, safe_bound, sweep
 from hasten.proof.sweep.multipliers import two_least

@@ -12,8 +12,7 @@ import numpy as np
 
 from hasten.jit import driver, inlined_kernel, keep, kernel, part
 from hasten.kernels.layout import Arrays, BatchArrays, Graph, costs_of, graph_of, stopped, tables_of, together
-from hasten.kernels.rows import rows_hold
-from hasten.kernels.score import total_cost
+from hasten.kernels.score import rows_hold, total_cost
 from hasten.kernels.tolerance import EPS
 from hasten.model.compiled import Compiled
 from hasten.proof import outcome as status

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hasten.model.templates import Table
+from hasten.model.compiled import Table
 from hasten.support.arrays import BoolArray, IntArray, strides
-from hasten.support.cache import Cache
+from hasten.support.threads import Cache
 
 MAX_JOINS = 32 * 2**20  # bytes of joins that are kept for other structures
 

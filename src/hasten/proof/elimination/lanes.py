@@ -1,4 +1,4 @@
-"""Carrying out one plan for eight problems at once: they lie side by side, as lanes (`hasten.jit.simd`).
+"""Carrying out one plan for eight problems at once: they lie side by side, as lanes (`hasten.jit.records`).
 
 What `hasten.proof.elimination.kernels` does to one problem happens here to eight of one structure with the same tables,
 sum by sum in the same order, so that the numbers are the same. What it takes to follow the plan is shared by the eight.
@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hasten.jit import inlined_kernel, kernel
-from hasten.jit.simd import WIDTH, gather, greater, lesser, load, spread, store, where_equal, where_less
+from hasten.jit.records import WIDTH, gather, greater, lesser, load, spread, store, where_equal, where_less
 from hasten.kernels.layout import Graph, stopped
 from hasten.proof.elimination.kernels import LOOK_AFTER, Plan
 from hasten.support.arrays import FloatArray, IntArray

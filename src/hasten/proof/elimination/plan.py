@@ -14,12 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hasten.kernels.cells import Rows, with_rows
+from hasten.kernels.cells import Rows, with_rows, with_scopes
 from hasten.kernels.layout import Graph
-from hasten.kernels.scopes import with_scopes
-from hasten.model.compiled import Compiled
+from hasten.model.compiled import NO_INTS, Compiled, Fields, Form, TableLayout, cast
 from hasten.model.structure import Structure
-from hasten.model.templates import NO_INTS, Fields, Form, TableLayout, cast
 from hasten.proof.elimination.cliques import with_cliques
 from hasten.proof.elimination.joins import (
     DERIVED,

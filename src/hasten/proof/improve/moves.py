@@ -13,8 +13,7 @@ import numpy as np
 
 from hasten.jit import inlined_kernel, kernel
 from hasten.kernels.layout import Graph, Instance, stopped
-from hasten.kernels.rows import next_weight, row_sum, rows_hold
-from hasten.kernels.score import total_cost
+from hasten.kernels.score import next_weight, row_sum, rows_hold, total_cost
 from hasten.proof.outcome import copy_labels
 from hasten.proof.sweep.dual import Dual
 from hasten.proof.sweep.multipliers import two_least

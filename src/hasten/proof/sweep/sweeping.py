@@ -14,8 +14,7 @@ import numpy as np
 
 from hasten.jit import kernel
 from hasten.kernels.layout import Graph, Instance, stopped
-from hasten.kernels.rows import breaks_row, narrow, rows_hold, start_ranges
-from hasten.kernels.score import total_cost
+from hasten.kernels.score import breaks_row, narrow, rows_hold, start_ranges, total_cost
 from hasten.kernels.tolerance import FINE, allowance, is_closed
 from hasten.proof.outcome import INFEASIBLE, OPEN, PROVED, copy_labels
 from hasten.proof.sweep.dual import Dual, quick_bound, safe_bound, sweep

@@ -12,10 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from hasten.jit import driver, inlined_kernel, keep, kernel, split
-from hasten.jit.simd import WIDTH, lesser, load, spread, store
+from hasten.jit.records import WIDTH, lesser, load, spread, store
 from hasten.kernels.layout import Arrays, BatchArrays, Graph, instance_of
-from hasten.kernels.rows import rows_hold
-from hasten.kernels.score import total_cost
+from hasten.kernels.score import rows_hold, total_cost
 from hasten.proof import outcome as status
 from hasten.proof.outcome import Proofs, State, rounding, rule_out, take_bound, take_labels
 from hasten.proof.plan import BRIEF, ProofPlan, RecordPlan, Work

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hasten.jit import Record, viewer
-from hasten.jit.simd import WIDTH
+from hasten.jit.records import WIDTH
 from hasten.kernels.layout import Graph
 from hasten.model.compiled import Compiled
 from hasten.proof.plan import RecordPlan

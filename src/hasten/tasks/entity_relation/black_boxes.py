@@ -6,8 +6,8 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hasten.support.progress import Tell
-from hasten.support.tensors import Tensors, reading
+from hasten.support.forms import Tensors, reading
+from hasten.support.terminal import Tell
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.names import BlackBox
 from hasten.tasks.entity_relation.scoring import black_box, training

@@ -13,8 +13,8 @@ from hasten.errors import CorpusError, ProblemError
 from hasten.model.batch import Batch
 from hasten.support import forms
 from hasten.support.checks import brief
-from hasten.support.progress import Tell
-from hasten.support.tensors import Tensors
+from hasten.support.forms import Tensors
+from hasten.support.terminal import Tell
 from hasten.tasks.entity_relation.black_boxes import Box, read_black_box, train_black_box
 from hasten.tasks.entity_relation.data.corpus import JOINT, Relation, Sentence
 from hasten.tasks.entity_relation.data.formats import read_corpus

@@ -23,7 +23,7 @@ from hasten.model.schema import Schema
 from hasten.model.structure import Structure
 from hasten.support import forms
 from hasten.support.arrays import FloatArray, IntArray
-from hasten.support.cache import Cache
+from hasten.support.threads import Cache
 from hasten.support.words import first_few
 from hasten.tasks.entity_relation.data.corpus import JOINT, Sentence, induce_arguments, induce_both
 

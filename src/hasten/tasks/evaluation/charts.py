@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, NamedTuple
 
-from hasten.search.theta import FORCED
-from hasten.support.html import Html, join, tag
+from hasten.kernels.search.nodes import FORCED
+from hasten.support.words import Html, join, tag
 from hasten.tasks.evaluation.tables import number
 
 NEAR_ONE = 0.004  # how far from 1 the "near one" axis ends its stretch

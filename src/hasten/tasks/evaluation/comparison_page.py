@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.console import Console
 
-from hasten.support.html import Html, join, tag
+from hasten.support.words import Html, join, tag
 from hasten.tasks.evaluation import page
 from hasten.tasks.evaluation.charts import Axis, Point, Series, figure, how_proved
 from hasten.tasks.evaluation.page import empty, find, name_of

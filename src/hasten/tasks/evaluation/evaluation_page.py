@@ -12,9 +12,8 @@ import msgspec
 from rich.console import Console
 
 from hasten.support.files import write_whole
-from hasten.support.html import Html, join, tag
 from hasten.support.terminal import printable
-from hasten.support.words import count
+from hasten.support.words import Html, count, join, tag
 from hasten.tasks.evaluation.page import Tile, page, what_was_run, write_page
 from hasten.tasks.evaluation.scores import Evaluation
 from hasten.tasks.evaluation.tables import (

@@ -29,7 +29,7 @@ from hasten.solvers import Solver, make_solver
 from hasten.solvers.failures import OnError
 from hasten.speedup.black_box import prove_or_solve
 from hasten.support.arrays import BoolArray, FloatArray, IntArray
-from hasten.support.progress import Tell, steps, tell_nobody
+from hasten.support.terminal import Tell, steps, tell_nobody
 from hasten.tasks.evaluation.study import Measured, Measuring, Row, f1_of
 
 T = TypeVar("T")

@@ -12,7 +12,7 @@ from pathlib import Path
 from string import Template
 
 from hasten.support.files import write_whole
-from hasten.support.html import Html, join, tag
+from hasten.support.words import Html, join, tag
 from hasten.tasks.evaluation.tables import (
     Column,
     Entry,

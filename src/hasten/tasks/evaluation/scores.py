@@ -24,7 +24,7 @@ from hasten.solvers import make_solver
 from hasten.speedup.black_box import prove_or_solve
 from hasten.support.arrays import FloatArray
 from hasten.support.environment import package_version
-from hasten.support.progress import Tell, tell_nobody
+from hasten.support.terminal import Tell, tell_nobody
 from hasten.tasks.evaluation.comparison import in_words
 from hasten.tasks.evaluation.study import N_RESAMPLES, TAILS
 from hasten.tasks.task import Model

@@ -22,7 +22,7 @@ from hasten.errors import CorpusError
 from hasten.solvers import package_of
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.environment import package_version, processor
-from hasten.support.progress import Tell, tell_nobody
+from hasten.support.terminal import Tell, tell_nobody
 
 Row = dict[str, Any]
 

@@ -14,7 +14,7 @@ from typing import Any
 from rich.markup import escape as escape_markup
 from rich.table import Table
 
-from hasten.support.html import Html, join, tag
+from hasten.support.words import Html, join, tag
 
 Entry = Mapping[str, Any]  # one object of results.json
 Cell = Callable[[Entry], str]

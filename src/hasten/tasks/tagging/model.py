@@ -24,9 +24,9 @@ from hasten.model.solution import Solutions
 from hasten.model.structure import Structure
 from hasten.support import forms
 from hasten.support.arrays import FloatArray
-from hasten.support.cache import Cache
-from hasten.support.progress import Tell, tell_nobody
-from hasten.support.tensors import Tensors
+from hasten.support.forms import Tensors
+from hasten.support.terminal import Tell, tell_nobody
+from hasten.support.threads import Cache
 from hasten.tasks.tagging.corpus import Tagged, from_object, read_tagged, tags_of, to_json
 from hasten.tasks.tagging.rules import Count, Never, Rules, read_rule
 from hasten.tasks.tagging.training import VERSION, read, train_weights, viterbi, word_costs

@@ -20,8 +20,8 @@ from hasten.speedup.predictor import Speedup
 from hasten.support import forms
 from hasten.support.checks import check_limit, check_width
 from hasten.support.files import output_directory
-from hasten.support.progress import Tell, tell_nobody
-from hasten.support.tensors import format_of, load_tensors, reading, save_tensors
+from hasten.support.forms import format_of, load_tensors, reading, save_tensors
+from hasten.support.terminal import Tell, tell_nobody
 from hasten.tasks.evaluation.scores import Evaluation, evaluate
 from hasten.tasks.tagging.corpus import Tagged
 from hasten.tasks.tagging.model import TagModel

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hasten.support.arrays import FloatArray, IntArray, offsets
-from hasten.support.progress import Tell
+from hasten.support.terminal import Tell
 from hasten.tasks.averaging import Averaged
 from hasten.tasks.text.words import (
     FLAGS,

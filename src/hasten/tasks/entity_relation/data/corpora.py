@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hasten.errors import CorpusError
-from hasten.support.progress import Tell, tell_nobody
+from hasten.support.terminal import Tell, tell_nobody
 from hasten.tasks.entity_relation.data.corpus import Sentence, split
 from hasten.tasks.entity_relation.data.formats import read_corpus
 from hasten.tasks.entity_relation.data.synthetic import generate

@@ -24,7 +24,7 @@ from hasten.errors import ModelError
 from hasten.model.costs import Scorer
 from hasten.support import forms
 from hasten.support.arrays import FloatArray, IntArray, offsets, ranges
-from hasten.support.tensors import Tensors
+from hasten.support.forms import Tensors
 from hasten.tasks.entity_relation.data.columns import Columns
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.names import BlackBox

