@@ -12,7 +12,7 @@ import hard
 import naive
 import numpy as np
 import pytest
-from hard import FOREVER, conflicts, spin_glass
+from hard import FOREVER, conflicts, spin_glass, within
 from strategies import entity_relation
 
 from hasten.errors import ProblemError, SolverError
@@ -89,9 +89,7 @@ def test_time_runs_out_while_rows_are_tightened():
     """It was taken for short work, which nobody stops."""
     problem = conflicts(700, 60_000)
     Certifier(max_nodes=1)(problem)
-    found = Certifier(max_nodes=200, time_limit=0.06)(problem)
-    assert found.status is Status.TIME_LIMIT
-    assert_late(found)
+    assert_late(Certifier(max_nodes=200, time_limit=0.06)(problem))
 
 
 @pytest.mark.parametrize("max_nodes", [0, 1, 2, 7, 30, 150])
@@ -124,9 +122,9 @@ def test_min_marginals_within_their_limit_are_those_without_one():
 def test_loading_a_kernel_counts_for_no_limit():
     before = now()
     with uncounted():
-        time.sleep(0.05)
-        assert now() == before or now() - before < 0.04
-    assert now() - before < 0.04
+        time.sleep(0.5)
+        assert now() == before or now() - before < 0.4
+    assert now() - before < 0.4
 
 
 def chain(n: int, n_labels: int, n_rules: int = 0) -> Structure:
@@ -150,9 +148,8 @@ def test_long_batches_of_short_steps_keep_the_limit(size, n):
     batch = shape.batch(np.random.default_rng(0).normal(size=(n, shape.n_labels)))
     Certifier(time_limit=9.0)(batch.select(range(9)))  # planned, and loaded
     for certifier in (Certifier(call_limit=0.2), Certifier(time_limit=0.2 / n)):
-        began = now()
-        found = certifier(batch)
-        assert now() - began < 0.2 * 1.1 + 0.2 + 0.3  # where others are busy beside it
+        with within(0.2 * 1.1 + 0.2 + 0.3):
+            found = certifier(batch)
         late = found.has(Status.TIME_LIMIT) | found.has(Status.NO_TIME)
         assert late.any()
         assert (found.optimal | late).all()
@@ -176,9 +173,8 @@ def test_one_long_elimination_is_stopped():
     shape = chain(4000, 300)
     problem = shape.problem(np.random.default_rng(0).normal(size=shape.n_labels))
     free = Certifier()(problem)
-    began = now()
-    found = Certifier(time_limit=0.01)(problem)
-    assert now() - began < 0.01 + 0.2
+    with within(0.01 + 0.2):
+        found = Certifier(time_limit=0.01)(problem)
     assert_late(found)
     assert free.proved
 
