@@ -22,7 +22,6 @@ from hasten.model.schema import Schema
 from hasten.padded.kernels import spread
 from hasten.padded.layout import Layout
 from hasten.padded.search import Inference, Request
-from hasten.paper.amortizer import Amortizer
 from hasten.paper.demo import running_example
 from hasten.programs.program import Program
 from hasten.programs.requirements import Requirements
@@ -208,9 +207,6 @@ def _recall(problem: Problem) -> None:
     pool = AnswerPool()
     pool.learn(answers)
     pool.best(batch)
-    amortizer = Amortizer()
-    amortizer.learn(answers)
-    amortizer(batch)
 
 
 def _adopt() -> None:
