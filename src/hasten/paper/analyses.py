@@ -14,8 +14,7 @@ import numpy as np
 from hasten.kernels.tolerance import TOLERANCE
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Solutions
-from hasten.paper.methods import PAPER_WIDTHS, LearningSet, skipping
-from hasten.paper.test_set import SentenceTestSet
+from hasten.paper.methods import PAPER_WIDTHS, LearningSet, SentenceTestSet, skipping
 from hasten.proof.certifier import Certifier
 from hasten.search.beam import BeamSearch, greedy
 from hasten.support.arrays import FloatArray, IntArray
@@ -225,14 +224,14 @@ def amortized(test_set: SentenceTestSet, learning_set: LearningSet) -> list[Row]
             return [None if known is None else known(problem.cost) for known, problem in each]
 
         recalled, cost = look_up(), test_set.answers.cost
-        answered = [p for p, labels in enumerate(recalled) if labels is not None]
-        dearer = (batch[p].total(recalled[p]) - cost[p] > TOLERANCE * max(1.0, abs(cost[p])) for p in answered)
+        answers = [(labels, batch[p].total, cost[p]) for p, labels in enumerate(recalled) if labels is not None]
+        dearer = [total(labels) > best + TOLERANCE * max(1.0, abs(best)) for labels, total, best in answers]
         row: Row = {
             "theorem": name,
             "learned_from": learning_set.n_learned,
             "remembered": sum(map(len, problems.values())),
-            "answered": len(answered) / len(batch),
-            "wrong": sum(map(bool, dearer)),
+            "answered": len(dearer) / len(batch),
+            "wrong": sum(map(int, dearer)),
         }
         for key, answer in (("lookup_ms", look_up), ("proof_ms", partial(Certifier(), batch))):
             row[key] = float(np.median([timed(answer)[1] for _ in range(TURNS)]))
