@@ -22,7 +22,7 @@ from hasten.support.words import count
 from hasten.tasks.entity_relation.names import BlackBox
 
 if TYPE_CHECKING:
-    from hasten.scale.run import Engine as Workers
+    pass
 
 
 def train(
@@ -143,7 +143,7 @@ def predict(
 
         if "-" in (source, target):
             raise CorpusError("A stream has no shards: name files, or leave out --engine ray.")
-        workers: Workers = Here(jobs)
+        workers = Here(jobs)
         if engine is Engine.RAY:
             from hasten.ray.predicting import OnRay
 

@@ -116,47 +116,55 @@ Piece = Block | Chunk  # of a file; what is read, answered and written together
 
 
 class Answered(NamedTuple):
-    """The answers to a piece, in order, as records or as the lines that these become; what could not be answered."""
+    """The answers to a piece, in order, as lines of a file or as records; what could not be answered."""
 
     records: Any
     counts: Counts
     bad: list[Bad]
 
 
-def answer_all(work: Work, pieces: Iterable[Piece], *, set_aside: bool = False) -> Iterator[Answered]:
-    """Answers pieces in order; a thread reads the next one while kernels, which need no lock, answer this one."""
-    stream = ((piece, work.read(piece)) for piece in pieces)
-    with ThreadPoolExecutor(1) as pool:
-        coming = pool.submit(next, stream, None)
-        while (read := coming.result()) is not None:
+@dataclass(frozen=True)
+class Answerer:
+    """Answers pieces; sent to each worker once. What is bad is an error that says where it stands, or is set aside."""
+
+    work: Work
+    set_aside: bool = False
+    as_lines: bool = True  # whether answers become the lines of a file, or stay records
+
+    def __call__(self, piece: Piece) -> Answered:
+        """Answers a piece."""
+        with _without_cycles():
+            return self._answer(piece, self.work.read(piece))
+
+    def in_order(self, pieces: Iterable[Piece]) -> Iterator[Answered]:
+        """Answers pieces; a thread reads the next one while kernels, which need no lock, answer this one."""
+        stream = ((piece, self.work.read(piece)) for piece in pieces)
+        with _without_cycles(), ThreadPoolExecutor(1) as pool:
             coming = pool.submit(next, stream, None)
-            yield _answer(work, *read, set_aside)
+            while (read := coming.result()) is not None:
+                coming = pool.submit(next, stream, None)
+                yield self._answer(*read)
 
-
-def answer(work: Work, piece: Piece, *, set_aside: bool = False) -> Answered:
-    """Answers a piece. What is bad is an error that says where it stands, or is set aside."""
-    return _answer(work, piece, work.read(piece), set_aside)
-
-
-def _answer(work: Work, piece: Piece, items: Items, set_aside: bool) -> Answered:
-    bad = [Bad(piece.file, number, str(error)) for number, error in items.refused]
-    if bad and not set_aside:
-        raise CorpusError(str(bad[0])) from items.refused[0][1]
-    try:
-        return Answered(*work.answer(items), bad)
-    except FAULTS:
-        if not set_aside:
-            raise
-    records, counts = list[Any](), Counts()
-    for n, number in enumerate(items.numbers):
+    def _answer(self, piece: Piece, items: Items) -> Answered:
+        bad = [Bad(piece.file, number, str(error)) for number, error in items.refused]
+        if bad and not self.set_aside:
+            raise CorpusError(str(bad[0])) from items.refused[0][1]
         try:
-            more, counted = work.answer(items.part(n, n + 1))
-        except FAULTS as error:
-            bad.append(Bad(piece.file, number, str(error)))
-        else:
-            records += more
-            counts += counted
-    return Answered(records, counts, sorted(bad, key=lambda each: each.line))
+            records, counts = self.work.answer(items)
+        except FAULTS:
+            if not self.set_aside:
+                raise
+            records, counts = list[Any](), Counts()
+            for n, number in enumerate(items.numbers):
+                try:
+                    more, counted = self.work.answer(items.part(n, n + 1))
+                except FAULTS as error:
+                    bad.append(Bad(piece.file, number, str(error)))
+                else:
+                    records += more
+                    counts += counted
+        bad.sort(key=lambda each: each.line)
+        return Answered(self.work.encode(records) if self.as_lines else records, counts, bad)
 
 
 def warm_once_per_node(work: Work) -> None:
@@ -238,23 +246,6 @@ def read_pieces(
         yield Chunk(called(path), at, some)
 
 
-@dataclass(frozen=True)
-class Answer:
-    """Answers lines with lines; sent to each worker once."""
-
-    work: Work
-    set_aside: bool = False
-
-    def __call__(self, piece: Piece) -> Answered:
-        """Answers a piece."""
-        with _without_cycles():
-            return self.written(answer(self.work, piece, set_aside=self.set_aside))
-
-    def written(self, found: Answered) -> Answered:
-        """Returns answers as they will stand in the file."""
-        return found._replace(records=self.work.encode(found.records))
-
-
 @contextmanager
 def _without_cycles() -> Iterator[None]:
     """Pauses the search for cyclic garbage, a fifth of the time: a piece makes many objects, and no cycles of them."""
@@ -269,9 +260,5 @@ def _without_cycles() -> Iterator[None]:
 
 def answer_stream(work: Work, pieces: Iterable[Piece], *, jobs: int = 1, set_aside: bool = False) -> Iterator[Answered]:
     """Yields the answers to pieces as lines of JSON, in order; they do not depend on the number of jobs."""
-    do = Answer(work, set_aside)
-    if jobs > 1:
-        yield from in_processes(do, pieces, jobs)
-        return
-    with _without_cycles():
-        yield from map(do.written, answer_all(work, pieces, set_aside=set_aside))
+    do = Answerer(work, set_aside)
+    return in_processes(do, pieces, jobs) if jobs > 1 else do.in_order(pieces)
