@@ -25,10 +25,9 @@ from hasten import errors
 from hasten.errors import HastenError, ProblemError, WorkerError
 from hasten.model.structure import Structure
 from hasten.scale import places, shards
-from hasten.scale.flat import FlatWork
 from hasten.scale.run import DEFAULT, Here, Job, Receipt, Run, Sharding, predict_shards
 from hasten.scale.shards import Shard
-from hasten.scale.work import Answerer, Chunk, Work, warm_once_per_node
+from hasten.scale.work import Answerer, Chunk, FlatWork, Work, warm_once_per_node
 from hasten.speedup.predictor import Speedup
 from hasten.support.terminal import Tell, tell_nobody
 from hasten.tasks.entity_relation.labelling import Labeller
