@@ -282,7 +282,7 @@ class Learner:
         assert state.step is not None
         began, blind = time.perf_counter(), int(learned.n_blind[0])
         order = state.rng.permutation(usable) if self.shuffle and len(usable) > 1 else usable
-        options = nodes.Options(int(self.width), math.inf, math.inf, bool(self.enforce), bool(self.look_ahead))
+        options = nodes.Options(int(self.width), math.inf, bool(self.enforce), bool(self.look_ahead))
         outcome = np.zeros(len(order), dtype=np.int64)
         for at in range(0, len(order), CHUNK):
             chunk = slice(at, at + CHUNK)

@@ -192,11 +192,6 @@ class Problem:
     def __repr__(self) -> str:
         return f"Problem({count(self.n_variables, 'variable')}{', lazy' if self.lazy else ''})"
 
-    def _repr_html_(self) -> str:
-        from hasten.model.display import card_of
-
-        return card_of(self)
-
 
 def _numbers(kinds: Sequence[VariableKind], labels: Any) -> IntArray:
     given = listed(labels, "A labelling", ProblemError)

@@ -240,7 +240,7 @@ def gaps(search: BeamSearch, batch: Batch) -> FloatArray:
     """Returns the heuristic's gap at each step of a search: inf where all candidates fit into the beam."""
     gap = np.empty(batch.variable_at[-1])
     weights = NO_WEIGHTS if search.weights is None else search.weights
-    options = nodes.Options(int(search.width), math.inf, float(search.spread), bool(search.enforce), False)
+    options = nodes.Options(int(search.width), math.inf, bool(search.enforce), False)
     drivers.observe_gaps(batch.arrays, weights, options, batch.order, gap)
     return gap
 

@@ -41,7 +41,6 @@ from hasten.speedup.strategy import CertifiedStrategy, SearchStrategy
 from hasten.support.checks import brief, check_path, check_type, check_whole
 from hasten.support.clock import deadline_after, now
 from hasten.support.forms import digest_of, load_tensors, save_tensors
-from hasten.support.words import card
 
 if TYPE_CHECKING:
     from hasten.certificates import Certificate
@@ -287,19 +286,6 @@ class Speedup(parameters.Estimator):
             if self._state.learner is None:
                 raise NotFittedError("This speedup has not learned anything yet. Call fit or partial_fit.")
             return self._state.learner.heuristic
-
-    def _repr_html_(self) -> str:
-        settings = self._changed()
-        rows = ([name, repr(value)] for name, value in settings.items())
-        with self._state.lock:
-            counters, audit, choice = self._state.counters, self._state.audit, self._state.choice
-        counts = {name.replace("_", " "): n for name, n in counters.as_dict().items() if n}
-        told = [] if counts else ["Not used yet."]
-        told += [] if choice is None else [str(choice)]
-        told += [f"Agrees with the black box: {audit.agreement}."] if audit.agreement.n else []
-        told += [] if audit.trusted else [f"It is not trusted for now: agreement was {audit.distrust}."]
-        tables = (["setting", "value"], rows, len(settings)), (["counter", "count"], counts.items(), len(counts))
-        return card(f"Speedup: {self.answer}", *tables, *told)
 
     @property
     def digest(self) -> str:
