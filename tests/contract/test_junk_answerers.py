@@ -109,7 +109,7 @@ CALLS: list[Call] = [
     (lambda w: Search, "", {**BEAM, "reduce": True, "guided": None, "learner": None, "gate": None}),
     (lambda w: Search, "paper", {"width": 2}),
     (lambda w: Certified, "", {"past": 0, "search": Search()}),
-    (lambda w: Learned, "", {"search": Search()}),
+    (lambda w: Learned, "", {}),
     (lambda w: Limits, "", {"time_limit": 1.0, "call_limit": 1.0, "max_nodes": 9}),
     (
         lambda w: Trust,

@@ -929,7 +929,7 @@ def test_misuse_is_explained():
         (Trust, {"on_error": "panic"}, "on_error must be 'keep' or 'raise', got 'panic'"),
         (Limits, {"max_nodes": 1.5}, "max_nodes must be a whole number, got 1.5"),
         (Certified, {"past": -1}, "past must be at least 0, got -1"),
-        (Learned, {"search": 3}, "search must be a Search, got 3"),
+        (Certified, {"search": 3}, "search must be a Search, got 3"),
     ],
 )
 def test_parts_are_checked_when_they_are_made(part, wrong, message):

@@ -1,4 +1,4 @@
-"""Learned mode: answers by learned tables, proved for these, and a search where that agrees more often.
+"""Learned mode: answers by learned tables, proved for these.
 
 It keeps the black box's answers, and chooses anew when there are half as many new ones as before. When audits ended the
 trust, answers since then alone are tried; if that agrees with them better, all older answers are forgotten.
@@ -9,13 +9,10 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hasten.errors import NotFittedError
-from hasten.learning.learner import Learner
 from hasten.learning.targets import Answers, read_answers
 from hasten.model.batch import Batch
 from hasten.model.solution import Solutions, same_labels
@@ -26,15 +23,12 @@ from hasten.speedup.strategy import CertifiedStrategy, SearchStrategy
 from hasten.support.arrays import BoolArray, IntArray
 from hasten.support.terminal import show_progress
 
-if TYPE_CHECKING:
-    pass
-
 log = logging.getLogger(__name__)
 PART, TRUSTED_PART = 64, 1024  # problems that it takes at a time while it learns: not trusted, trusted
 
 
 class LearnedStrategy(CertifiedStrategy):
-    """Learned tables, or a search, answer; with `learn`, the black box is also asked where it would teach most."""
+    """Learned tables answer; with `learn`, the black box is also asked where it would teach most."""
 
     what = "learned method"
     has_answers = True
@@ -60,9 +54,7 @@ class LearnedStrategy(CertifiedStrategy):
     @property
     def inference(self) -> Inference:
         """How problems are answered, given a choice."""
-        speedup = self.speedup
-        learner = partial(self.part.new_learner, speedup.seed, progress=False)
-        return Inference(self.part, learner, speedup.limits, speedup.n_jobs)
+        return Inference(self.speedup.limits, self.speedup.n_jobs)
 
     def answer(self, batch: Batch) -> Solutions:
         """Answers problems; while it learns, some at a time."""
@@ -76,7 +68,7 @@ class LearnedStrategy(CertifiedStrategy):
 
     def find(self, batch: Batch) -> Solutions:
         """Answers as was chosen."""
-        return answer(self.choice, self.state.weights, batch.resolved(), self.inference)
+        return answer(self.choice, batch.resolved(), self.inference)
 
     def doubts(self, found: Solutions) -> BoolArray:
         """Tells where tables that were learned from other answers say something else."""
@@ -111,16 +103,16 @@ class LearnedStrategy(CertifiedStrategy):
                     replay.kept.popleft()
                 state.note(note)
             known = recent
-        choice, learner = self._choose(*known, np.arange(len(known[0])))
+        choice = self._choose(*known, np.arange(len(known[0])))
         with state.lock:
-            state.adopt(choice, learner, self.speedup.trust.min_agreement)
+            state.adopt(choice, self.speedup.trust.min_agreement)
 
     def fit(self, batch: Batch, answers: Answers, calls: int) -> State:
         """Returns a state that has chosen how to answer."""
         labels, usable = read_answers(batch, answers)
-        choice, learner = self._choose(batch, labels, usable)
+        choice = self._choose(batch, labels, usable)
         new, level = State(counts=Counter(solver_calls=calls, labelled=len(usable))), self.speedup.trust.min_agreement
-        new.adopt(choice, learner, None)
+        new.adopt(choice, None)
         if self.speedup.learn:
             new.replay.add(batch, labels)
             new.replay.learned(len(usable))
@@ -134,7 +126,7 @@ class LearnedStrategy(CertifiedStrategy):
             )
         return new
 
-    def _choose(self, batch: Batch, labels: IntArray, usable: IntArray) -> tuple[Choice, Learner | None]:
+    def _choose(self, batch: Batch, labels: IntArray, usable: IntArray) -> Choice:
         speedup, examples = self.speedup, Examples(batch, labels, usable)
         timeless = replace(speedup.limits, time_limit=None, call_limit=None)  # learning must not depend on the clock
         with show_progress(quiet=not speedup.progress) as tell:
@@ -143,8 +135,8 @@ class LearnedStrategy(CertifiedStrategy):
 
     def _is_better_afresh(self, before: Choice, batch: Batch, labels: IntArray) -> bool:
         """Whether learning from recent answers alone agrees with them better than what was learned before them."""
-        found = answer(before, self.state.weights, batch, self.inference).values
-        choice, _ = self._choose(batch, labels, np.arange(len(batch)))
+        found = answer(before, batch, self.inference).values
+        choice = self._choose(batch, labels, np.arange(len(batch)))
         held = choice.agreement.get(choice.method)
         return held is not None and bool(held.estimate * held.n > same_labels(batch, found, labels).sum() + 1)
 

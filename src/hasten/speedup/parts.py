@@ -207,15 +207,7 @@ class Learned:
 
     The agreement that it states is true only if the model behind the costs was not trained on the same answers: fit it
     on other inputs (cross-fitting), or its held-out answers are not held out at all.
-
-    search
-        The search that is tried as well, and answers if it agrees with the black box more often: a `Search`.
     """
-
-    search: Search = field(default_factory=Search)
-
-    def __post_init__(self) -> None:
-        check_type(self.search, Search, "search")
 
 
 Answer = Certified | Learned | Search
@@ -235,5 +227,5 @@ def as_answer(given: object) -> Answer:
 
 
 def search_of(answer: Answer) -> Search:
-    """Returns the search of a part."""
-    return answer if isinstance(answer, Search) else answer.search
+    """Returns the search of a part; the default one of a part that has none."""
+    return answer.search if isinstance(answer, Certified) else answer if isinstance(answer, Search) else Search()

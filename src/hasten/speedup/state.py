@@ -185,11 +185,9 @@ class State:
         if note or self.history.is_due(self.counts["problems"]):
             self.history.record(self.counters, self.audit.agreement, note)
 
-    def adopt(self, choice: Choice, learner: Learner | None, level: float | None) -> None:
+    def adopt(self, choice: Choice, level: float | None) -> None:
         """Answers as was chosen from now on; at first only if that surely agrees often enough."""
         first, self.choice = self.choice is None, choice
-        if learner is not None:
-            self.learner, self.weights = learner, learner.weights
         held = choice.agreement.get(choice.method)
         if first and level is not None and (held is None or held.low < level):
             self.audit.end_trust(held or Agreement.of(0, 0))
