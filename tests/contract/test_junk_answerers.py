@@ -170,7 +170,7 @@ CALLS: list[Call] = [
     (
         lambda w: w.searching(),
         "calibrate",
-        {"problems": MANY, "risk": 0.3, "confidence": 0.5, "widths": [1, 2], "against": None},
+        {"problems": MANY, "risk": 0.3, "confidence": 0.5, "against": None},
     ),
     (
         lambda w: OnDemand,

@@ -37,7 +37,7 @@ from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier
 from hasten.search.beam import BeamSearch, ReducedSearch
 from hasten.solvers import make_solver
-from hasten.speedup.parts import Certified, Learned, Limits, Search, Trust
+from hasten.speedup.parts import Certified, Limits, Search, Trust
 from hasten.speedup.persistence import FORMAT
 from hasten.speedup.predictor import Speedup
 from hasten.speedup.state import FIRST
@@ -351,8 +351,8 @@ def test_calibrate_chooses_theta_and_keeps_its_promise(settings, risk, changes, 
     assert changed <= risk + 0.01
     assert (changed > 0) == changes
     assert after.n_costs.sum() / fresh.variable_at[-1] == pytest.approx(chosen.share, abs=0.02)
-    chosen = speedup.calibrate(held_out, risk=0.2, widths=[1, 2, 4], against="solver")
-    assert (speedup.search.width, getattr(speedup.search, "theta", math.inf)) == (chosen.width, chosen.theta)
+    chosen = speedup.calibrate(held_out, risk=0.2, against="solver")
+    assert getattr(speedup.search, "theta", math.inf) == chosen.theta
     speedup.save(tmp_path / "calibrated")
     again = Speedup.load(tmp_path / "calibrated", news())
     assert repr(again.search) == repr(speedup.search)
@@ -472,7 +472,7 @@ def test_fit_learns_what_the_learner_learns():
     assert (speedup.heuristic.weights == learner.weights).all()
 
 
-def test_fit_tries_whether_to_be_guided():
+def test_weights_guide_where_constraints_are_not_enforced_and_pay_there():
     learn, test = batch_of(3, 2000), batch_of(4, 1000)
     for enforce in (True, False):
         speedup = Speedup(news(), answer=Search(enforce=enforce), trust=Trust(repair=False, audit=0)).fit(learn)
@@ -765,14 +765,13 @@ FORGED = [
     (("settings", "trust"), None, "trust must be a Trust"),
     (("settings", "depth"), 2, "no setting depth"),
     (("audit", "trusted"), 1, "Expected `bool`"),
-    (("guided",), 1, "Expected `bool . null`"),
     (("audit", "bets"), [[1.0, 1.0, 0]] * 9, "contradict each other"),
     (("audit", "alert"), 51, "alert"),
     (("audit", "distrust"), [0.5, 0.4, 0.7, 20], "contradict each other"),
     (("audit", "distrust"), [0.5, 0.6, 0.7, 20], "agreement of 0.5 between 0.6 and 0.7"),
     (("audit", "distrust"), [0.5, 0.4, 1.7, 20], "Expected `float` <= 1.0"),
     (("rng",), 5, "Expected `array . null`"),
-    (("calibrated",), [2.0, 0], "Expected `int` >= 1"),
+    (("calibrated",), -2.0, "Expected `float` >= 0"),
     (("rng", 0), -1, "Expected `int` >= 0"),
     (("rng", 1), 2**128, "more than 128 bits"),
     (("learned",), None, "does not belong"),

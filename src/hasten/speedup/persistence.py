@@ -45,7 +45,7 @@ from hasten.support.forms import Array, Count, Misfit, Share, Size, Tensors, rea
 if TYPE_CHECKING:
     from hasten.speedup.predictor import Speedup
 
-FORMAT = "hasten.speedup/6"
+FORMAT = "hasten.speedup/7"
 OWN = "a solver of your own"  # stands for one that a file cannot hold
 KIND = "part"  # the key that says which part an object stands for
 PARTS: dict[str, type] = {kind.__name__: kind for kind in (Certified, Learned, Search, Trust, Limits, Learner, Gate)}
@@ -87,13 +87,12 @@ class _Kept(Struct, forbid_unknown_fields=True):
     settings: dict[str, Any]  # a part by its name and settings; the parts check these when they are made
     own_solver: bool
     audit: _Audit
-    guided: bool | None
     compared: Count
     follows: bool
     rng: RngRow | None
     counters: dict[str, Count]
     history: list[MomentRow]
-    calibrated: tuple[Size, Annotated[int, Meta(ge=1)]] | None  # theta and width
+    calibrated: Size | None  # theta
     learned: _Learner | None
     choice: _Choice | None
     gated: tuple[dict[str, Any], Share] | None  # the gate, and how much doubt it allows
@@ -118,13 +117,12 @@ def content(speedup: Speedup) -> tuple[Tensors, dict[str, str]]:
             "alert": audit.alert,
             "bets": [[bet.stake, bet.run, bet.n] for bet in audit.bets],
         },
-        "guided": kept.guided,
         "compared": kept.n_compared,
         "follows": kept.follows,
         "rng": _rng_written(kept.rng),
         "counters": kept.counters.as_dict(),
         "history": [astuple(each) for each in kept.history],
-        "calibrated": None if kept.calibrated is None else [kept.calibrated.theta, kept.calibrated.width],
+        "calibrated": None if kept.calibrated is None else kept.calibrated.theta,
         **dict.fromkeys(("learned", "choice", "gated")),
     }
     tensors: dict[str, Any] = {"recent": audit.recent.astype(np.uint8), "numbers": audit.numbers}
@@ -207,8 +205,7 @@ def of_content(
             speedup._settle()
         speedup._state = _state_read(state, tensors, schema, cheap or {})
         if state.calibrated is not None:
-            theta, width = state.calibrated
-            speedup._state.calibrated = replace(search_of(as_answer(speedup.answer)), theta=theta, width=width)
+            speedup._state.calibrated = replace(search_of(as_answer(speedup.answer)), theta=state.calibrated)
         return speedup
 
 
@@ -255,7 +252,6 @@ def _state_read(state: _Kept, tensors: Tensors, schema: Schema, cheap: Mapping[s
         raise Misfit(f"it has a counter {forms.short(unknown[0])}, which does not exist")
     kept = State(
         rng=_rng(state.rng),
-        guided=state.guided,
         learner=None if state.learned is None else _learner_read(state.learned, tensors, schema),
         counts=Counter(state.counters),
         n_compared=state.compared,

@@ -208,10 +208,9 @@ class Speedup(parameters.Estimator):
         *,
         risk: float = 0.01,
         confidence: float | None = None,
-        widths: Iterable[int] | None = None,
         against: str | None = None,
     ) -> Calibration:
-        """Chooses theta, and the width if `widths` are given: the smallest that changes few answers.
+        """Chooses theta: the smallest that changes few answers.
 
         With a gate, chooses how much doubt that allows instead. `search` has the choice, until `answer` is set anew.
 
@@ -221,15 +220,13 @@ class Speedup(parameters.Estimator):
             The share of answers that may be changed, between 0 and 1. 0.01 by default.
         confidence
             How sure of that to be, between 0 and 1. 0.95 by default, 0.99 with a gate.
-        widths
-            Widths to choose from: the one that computes the fewest costs wins. None keeps the width. A gate has none.
         against
             "search" compares with the search that computes every cost, "solver" with the black box, as a gate must.
         """
         if against is not None and (not isinstance(against, str) or against not in ("search", "solver")):
             raise ProblemError(f"Calibrate against 'search' or 'solver', not {brief(against)}.")
         batch = self._checked(problems)
-        return self._searching().calibrate(batch, Calibrator(risk, confidence, self.seed, self.n_jobs), widths, against)
+        return self._searching().calibrate(batch, Calibrator(risk, confidence, self.seed, self.n_jobs), against)
 
     @property
     def search(self) -> Searcher:

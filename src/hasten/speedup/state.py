@@ -84,7 +84,6 @@ class State:
     """All that was learned, counted and audited, and the dice that draw audits."""
 
     rng: np.random.Generator | None = None  # made with the seed at first use
-    guided: bool | None = None  # whether the weights are better than none; None as long as nobody tried
     learner: Learner | None = None
     counts: Counter[str] = field(default_factory=Counter)  # by the names of `Counters`
     audit: Audit = field(default_factory=Audit)
@@ -94,7 +93,7 @@ class State:
     n_compared: int = 0  # proofs compared with a solver of the user's own
     follows: bool = False  # whether that disagreed, and is asked every time since
     gated: GatedSearch | None = None  # the search by a gate that has learned
-    calibrated: Search | None = None  # the search with the theta and width that calibration chose
+    calibrated: Search | None = None  # the search with the theta that calibration chose
     weights: FloatArray | None = field(init=False)  # of the learner: a copy, that no teaching changes
     lock: Lock = field(default_factory=Lock, init=False, repr=False)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from hasten.speedup.predictor import Speedup
 
 log = logging.getLogger(__name__)
-ENOUGH = 100  # problems from which on a tenth can be held out
 
 
 class CertifiedStrategy:
@@ -205,23 +203,10 @@ class CertifiedStrategy:
         return self.part.new_learner(self.speedup.seed, self.speedup.progress)
 
     def fit(self, batch: Batch, answers: Answers, calls: int) -> State:
-        """Returns a state that has learned from scratch; whether weights help is tried on a tenth, held out."""
-        learner, guided = self.new_learner(), None
-        if self.part.guided is not None or len(batch) < ENOUGH:
-            learner.fit(batch, answers)
-        else:
-            labels, usable = read_answers(batch, answers)
-            labels[np.repeat(np.isin(np.arange(len(batch)), usable, invert=True), batch.n_variables)] = -1
-            held = np.sort(np.random.default_rng(self.speedup.seed).permutation(usable)[: len(usable) // 10])
-            kept = np.setdiff1d(np.arange(len(batch)), held)
-            learner.fit(batch.select(kept), labels[batch.places(kept)])
-            truth = Solutions.scored(batch.select(held), labels[batch.places(held)])
-            searches = [self.part.with_weights(weights) for weights in (learner.weights, None)]
-            found = [search(truth.batch, n_jobs=self.speedup.n_jobs) for search in searches]
-            with_weights, without = (int(disagreeing(each, truth).sum()) for each in found)
-            guided = with_weights < without
+        """Returns a state that has learned from scratch."""
+        learner = self.new_learner().fit(batch, answers)
         counts = Counter(solver_calls=calls, labelled=len(batch), updates=learner.n_mistakes)
-        return State(guided=guided, learner=learner, counts=counts)
+        return State(learner=learner, counts=counts)
 
 
 class SearchStrategy(CertifiedStrategy):
@@ -257,27 +242,23 @@ class SearchStrategy(CertifiedStrategy):
     def weights(self) -> FloatArray | None:
         """The weights that guide the search, if they should."""
         with self.state.lock:
-            guided = self.state.guided if self.part.guided is None else self.part.guided
-            if guided is None:  # nobody tried: weights pay where constraints are not enforced
-                guided = not self.part.enforce
+            guided = not self.part.enforce if self.part.guided is None else self.part.guided
             return self.state.weights if guided else None
 
-    def calibrate(
-        self, batch: Batch, calibrator: Calibrator, widths: Iterable[int] | None, against: str | None
-    ) -> Calibration:
-        """Chooses theta, and one of the widths; with a gate, how much doubt that allows. The settings stay."""
+    def calibrate(self, batch: Batch, calibrator: Calibrator, against: str | None) -> Calibration:
+        """Chooses theta; with a gate, how much doubt that allows. The settings stay."""
         if self.part.gate is None:
             black_box = (lambda some: self.oracle.answers(some)[0]) if against == "solver" else None
             beam, run_as = self.part.beam(self.weights), self.part.reduced
-            chosen = calibrator.theta(beam, batch, widths=widths, black_box=black_box, run_as=run_as)
+            chosen = calibrator.theta(beam, batch, black_box=black_box, run_as=run_as)
             with self.state.lock:
-                self.state.calibrated = replace(self.part, theta=chosen.theta, width=chosen.width)
+                self.state.calibrated = replace(self.part, theta=chosen.theta)
             return chosen
         gated = self.gated
         if gated is None:
             raise not_fitted("This speedup's gate has not learned to guess yet. Call fit before calibrate.")
-        if widths is not None or against == "search":
-            raise ProblemError("A gate has no widths to choose from, and is compared with the solver. Leave both out.")
+        if against == "search":
+            raise ProblemError("A gate is compared with the solver. Leave against out.")
         batch = batch.resolved()
         chosen = calibrator.max_doubt(gated, batch, self.oracle.answers(batch)[0])
         with self.state.lock:
