@@ -37,8 +37,7 @@ from hasten.search.beam import BeamSearch, ConstrainedSearch, ReducedSearch, gre
 from hasten.solvers import make_solver
 from hasten.speedup.calibration import Calibrator
 from hasten.speedup.gated import GatedSearch
-from hasten.speedup.mode import TextMode
-from hasten.speedup.parts import Trust
+from hasten.speedup.parts import TextMode, Trust
 from hasten.speedup.pool import AnswerPool
 from hasten.speedup.predictor import Speedup
 from hasten.sums import marginals, sample

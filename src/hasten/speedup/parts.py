@@ -36,6 +36,13 @@ class OnDisagreement(Choices):
     FOLLOW = "follow"  # its answers from then on, as with prove=False
 
 
+class TextMode(Choices):
+    """How a labeller of text answers: its tables are known, so there are none to learn."""
+
+    CERTIFIED = "certified"
+    SEARCH = "search"
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """How long an answer may take. What runs out of time is the best labelling found so far, and says so.

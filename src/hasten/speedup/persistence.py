@@ -34,10 +34,9 @@ from hasten.solvers import Solver, check_solver
 from hasten.speedup.audit import ALERT, Agreement, Audit, Bet
 from hasten.speedup.choosing import Choice, Method
 from hasten.speedup.gated import GatedSearch
-from hasten.speedup.history import ASKED, NAMES, History, Moment
 from hasten.speedup.parameters import settings_of
 from hasten.speedup.parts import Certified, Learned, Limits, Search, Trust, as_answer, search_of
-from hasten.speedup.state import State
+from hasten.speedup.state import ASKED, NAMES, History, Moment, State
 from hasten.support import forms
 from hasten.support.checks import check_type
 from hasten.support.forms import Array, Count, Misfit, Share, Size, Tensors, reading

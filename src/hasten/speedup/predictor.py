@@ -32,12 +32,10 @@ from hasten.speedup import parameters
 from hasten.speedup.audit import Agreement
 from hasten.speedup.calibration import Calibration, Calibrator
 from hasten.speedup.choosing import Choice
-from hasten.speedup.history import Counters, History
-from hasten.speedup.learned import STRATEGIES, LearnedStrategy
 from hasten.speedup.oracle import Oracle
 from hasten.speedup.parts import Answer, Certified, Limits, Search, Trust, as_answer
-from hasten.speedup.state import State
-from hasten.speedup.strategy import CertifiedStrategy, SearchStrategy
+from hasten.speedup.state import Counters, History, State
+from hasten.speedup.strategy import STRATEGIES, CertifiedStrategy, LearnedStrategy, SearchStrategy
 from hasten.support.checks import brief, check_path, check_type, check_whole
 from hasten.support.clock import deadline_after, now
 from hasten.support.forms import digest_of, load_tensors, save_tensors

@@ -15,8 +15,7 @@ import numpy as np
 from hasten.errors import ModelError, ProblemError
 from hasten.search.beam import BeamSearch
 from hasten.speedup.calibration import problems_needed
-from hasten.speedup.mode import TextMode
-from hasten.speedup.parts import Certified, Limits, Search, Trust, as_answer, search_of
+from hasten.speedup.parts import Certified, Limits, Search, TextMode, Trust, as_answer, search_of
 from hasten.speedup.persistence import content, of_content
 from hasten.speedup.predictor import Speedup
 from hasten.support import forms
