@@ -472,7 +472,7 @@ def test_fit_learns_what_the_learner_learns():
     assert (speedup.heuristic.weights == learner.weights).all()
 
 
-def test_weights_guide_where_constraints_are_not_enforced_and_pay_there():
+def test_fit_tries_whether_to_be_guided():
     learn, test = batch_of(3, 2000), batch_of(4, 1000)
     for enforce in (True, False):
         speedup = Speedup(news(), answer=Search(enforce=enforce), trust=Trust(repair=False, audit=0)).fit(learn)
@@ -765,6 +765,7 @@ FORGED = [
     (("settings", "trust"), None, "trust must be a Trust"),
     (("settings", "depth"), 2, "no setting depth"),
     (("audit", "trusted"), 1, "Expected `bool`"),
+    (("guided",), 1, "Expected `bool . null`"),
     (("audit", "bets"), [[1.0, 1.0, 0]] * 9, "contradict each other"),
     (("audit", "alert"), 51, "alert"),
     (("audit", "distrust"), [0.5, 0.4, 0.7, 20], "contradict each other"),

@@ -21,9 +21,8 @@ from typing import NamedTuple
 import numpy as np
 
 from hasten.learning.learner import typical_gap
-from hasten.learning.mining import Evidence
 from hasten.learning.perceptron import MOST_PASSES, Perceptron, StepSize, nodes_for, seconds
-from hasten.learning.tables import Changing, LearnedTables
+from hasten.learning.tables import Changing, Evidence, LearnedTables
 from hasten.model.batch import Batch
 from hasten.model.schema import Schema
 from hasten.model.solution import Solutions, Source, Status, numbered, same_labels

@@ -134,8 +134,8 @@ class Search:
         Whether a search with neither weights nor skipped costs is over what elimination leaves (`ReducedSearch`). On
         by default: each of its nodes sees what eliminated variables will cost.
     guided
-        Whether learned weights guide the search. None, the default, lets them where constraints are not enforced,
-        which is where they pay (`docs/speedup.md`).
+        Whether learned weights guide the search. None, the default, leaves it to `fit`, which tries both on
+        problems that it holds out.
     learner
         How to learn the weights: a `Learner`. None, the default, learns for the search as set here.
     gate

@@ -86,6 +86,7 @@ class _Kept(Struct, forbid_unknown_fields=True):
     settings: dict[str, Any]  # a part by its name and settings; the parts check these when they are made
     own_solver: bool
     audit: _Audit
+    guided: bool | None
     compared: Count
     follows: bool
     rng: RngRow | None
@@ -116,6 +117,7 @@ def content(speedup: Speedup) -> tuple[Tensors, dict[str, str]]:
             "alert": audit.alert,
             "bets": [[bet.stake, bet.run, bet.n] for bet in audit.bets],
         },
+        "guided": kept.guided,
         "compared": kept.n_compared,
         "follows": kept.follows,
         "rng": _rng_written(kept.rng),
@@ -251,6 +253,7 @@ def _state_read(state: _Kept, tensors: Tensors, schema: Schema, cheap: Mapping[s
         raise Misfit(f"it has a counter {forms.short(unknown[0])}, which does not exist")
     kept = State(
         rng=_rng(state.rng),
+        guided=state.guided,
         learner=None if state.learned is None else _learner_read(state.learned, tensors, schema),
         counts=Counter(state.counters),
         n_compared=state.compared,

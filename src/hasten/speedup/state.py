@@ -219,6 +219,7 @@ class State:
     """All that was learned, counted and audited, and the dice that draw audits."""
 
     rng: np.random.Generator | None = None  # made with the seed at first use
+    guided: bool | None = None  # whether the weights are better than none; None as long as nobody tried
     learner: Learner | None = None
     counts: Counter[str] = field(default_factory=Counter)  # by the names of `Counters`
     audit: Audit = field(default_factory=Audit)

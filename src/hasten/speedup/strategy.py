@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from hasten.speedup.predictor import Speedup
 
 log = logging.getLogger(__name__)
+ENOUGH = 100  # problems from which on a tenth can be held out
 PART, TRUSTED_PART = 64, 1024  # problems that it takes at a time while it learns: not trusted, trusted
 
 
@@ -210,10 +211,23 @@ class CertifiedStrategy:
         return self.part.new_learner(self.speedup.seed, self.speedup.progress)
 
     def fit(self, batch: Batch, answers: Answers, calls: int) -> State:
-        """Returns a state that has learned from scratch."""
-        learner = self.new_learner().fit(batch, answers)
+        """Returns a state that has learned from scratch; whether weights help is tried on a tenth, held out."""
+        learner, guided = self.new_learner(), None
+        if self.part.guided is not None or len(batch) < ENOUGH:
+            learner.fit(batch, answers)
+        else:
+            labels, usable = read_answers(batch, answers)
+            labels[np.repeat(np.isin(np.arange(len(batch)), usable, invert=True), batch.n_variables)] = -1
+            held = np.sort(np.random.default_rng(self.speedup.seed).permutation(usable)[: len(usable) // 10])
+            kept = np.setdiff1d(np.arange(len(batch)), held)
+            learner.fit(batch.select(kept), labels[batch.places(kept)])
+            truth = Solutions.scored(batch.select(held), labels[batch.places(held)])
+            searches = [self.part.with_weights(weights) for weights in (learner.weights, None)]
+            found = [search(truth.batch, n_jobs=self.speedup.n_jobs) for search in searches]
+            with_weights, without = (int(disagreeing(each, truth).sum()) for each in found)
+            guided = with_weights < without
         counts = Counter(solver_calls=calls, labelled=len(batch), updates=learner.n_mistakes)
-        return State(learner=learner, counts=counts)
+        return State(guided=guided, learner=learner, counts=counts)
 
 
 class SearchStrategy(CertifiedStrategy):
@@ -249,7 +263,9 @@ class SearchStrategy(CertifiedStrategy):
     def weights(self) -> FloatArray | None:
         """The weights that guide the search, if they should."""
         with self.state.lock:
-            guided = not self.part.enforce if self.part.guided is None else self.part.guided
+            guided = self.state.guided if self.part.guided is None else self.part.guided
+            if guided is None:  # nobody tried: weights pay where constraints are not enforced
+                guided = not self.part.enforce
             return self.state.weights if guided else None
 
     def calibrate(self, batch: Batch, calibrator: Calibrator, against: str | None) -> Calibration:
