@@ -117,7 +117,7 @@ class Tagger:
         if len(batch) - cut >= problems_needed(risk):
             tell("Calibrating theta", None)
             chosen = speedup.calibrate(batch.select(np.arange(cut, len(batch))), risk=risk)
-            search = replace(search, theta=chosen.theta, width=chosen.width)
+            search = replace(search, theta=chosen.theta)
             note = f"Search mode: {' '.join(str(chosen).splitlines()[:2])}."
         speedup.set_params(answer=Certified(search=search), limits=Limits(max_nodes=MAX_NODES))
         return cls(task, scorer, speedup, note)
