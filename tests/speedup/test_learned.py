@@ -249,8 +249,8 @@ def with_later_moment(state: str) -> str:
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"tables/forbidden": lambda t: t[:, :5].copy()}, "shape"),
-        ({"tables/forbidden": lambda t: t[:0]}, "learned tables"),
+        ({"tables/forbidden": lambda t: t[:5].copy()}, "shape"),
+        ({"tables/forbidden": lambda t: t[:0]}, "shape"),
         ({"tables/forbidden": lambda t: t + 2}, "from 0 to 1"),
         ({"tables/cost": lambda t: t * np.nan}, "finite"),
         ({"state": lambda s: s.replace('"MINED"', '"OTHER"')}, "method"),

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import count
 from typing import NamedTuple
@@ -41,7 +41,6 @@ STEP_SIZES = ((1.0, 0.0), (0.3, 0.1), (0.1, 0.03), (0.03, 0.1), (0.01, 0.1))  # 
 SETTLED = 0.995  # agreement beyond which there is nothing left to learn
 FIRST_PASSES, MORE_PASSES = 2, 6  # with all step sizes, and with the two best
 TRIAL, FINAL = 0.6, 15.0  # seconds that a pass of a trial, and all passes of the final learning, may take
-MOST_OTHERS = 3  # tables that an answer is compared with
 NODES, LARGE = 20_000, 3e7  # how far to branch where tuples have costs, unless told, and times labels and tuples
 
 
@@ -64,7 +63,6 @@ class Choice:
     n_answers: int  # learned from
     confidence: float | None = None  # of mining
     size: StepSize | None = None  # of learning costs
-    others: tuple[LearnedTables, ...] = field(default=(), repr=False)  # learned from parts of the answers
 
     def __str__(self) -> str:
         if not self.agreement:
@@ -113,14 +111,6 @@ def answer(choice: Choice, batch: Batch, inference: Inference) -> Solutions:
     if choice.method is not Method.NONE:
         status[proved.has(Status.INFEASIBLE)] = numbered(Status.RULED_OUT)
     return replace(found, status=status, source=np.repeat(numbered(Source.LEARNED), len(batch)))
-
-
-def doubted(choice: Choice, found: Solutions, inference: Inference) -> BoolArray:
-    """Tells which answers tables learned from other answers do not agree with: there the black box teaches most."""
-    doubt = np.zeros(len(found), dtype=bool)
-    for tables in choice.others[:MOST_OTHERS]:
-        doubt |= ~same_labels(found.batch, inference.by_tables(tables, found.batch).values, found.values)
-    return doubt
 
 
 class Examples(NamedTuple):
@@ -179,7 +169,7 @@ class _Trial:
         """Tries every method and learns the best from all answers."""
         self._try_nothing()
         confidence, members = self._try_mining()
-        soft: dict[Method, tuple[StepSize, list[LearnedTables]]] = {}
+        soft: dict[Method, StepSize] = {}
         if self.schema.n_weights and max(self.n_agreed.values()) < SETTLED * self.n_held:
             sizes = [StepSize(step * self.gap, margin * self.gap) for step, margin in STEP_SIZES]
             if any(each.n_forbidden for each in members):
@@ -190,16 +180,16 @@ class _Trial:
         method = max(Method, key=lambda each: (self.n_agreed.get(each, -1), -list(Method).index(each)))
         agreement = {each: Agreement.of(self.n_agreed[each], self.n_held) for each in Method if each in self.n_agreed}
         size, forbidden = None, self.nothing
-        tables, others = LearnedTables.none(self.schema), tuple(members) if method is Method.MINED else ()
+        tables = LearnedTables.none(self.schema)
         if method in (Method.MINED, Method.BOTH):
             forbidden = Evidence.of(self.batch, self.labels, self.usable).forbidden(confidence)
             tables = LearnedTables(self.schema, forbidden, np.zeros(self.schema.n_weights))
         if method in soft:
-            size, others = soft[method][0], tuple(soft[method][1])
+            size = soft[method]
             tables = self._learn_costs(forbidden, size)
         self.tell("Learning", 1.0)
         sure = confidence if method in (Method.MINED, Method.BOTH) else None
-        return Choice(method, tables, agreement, len(self.usable), sure, size, others)
+        return Choice(method, tables, agreement, len(self.usable), sure, size)
 
     def _fold(self, held: IntArray) -> _Fold:
         kept = np.setdiff1d(self.usable, held)
@@ -233,8 +223,8 @@ class _Trial:
 
     def _try_costs(
         self, method: Method, changing: list[Changing], sizes: list[StepSize]
-    ) -> tuple[tuple[StepSize, list[LearnedTables]], list[StepSize]]:
-        """Tries step sizes for a few passes, two for more; returns the best with each fold's tables, and these two."""
+    ) -> tuple[StepSize, list[StepSize]]:
+        """Tries step sizes for a few passes, two for more; returns the best, and these two."""
         limit, trials = TRIAL / len(self.folds), []
         some = [self._affordable(each, fold.kept, limit) for fold, each in zip(self.folds, changing, strict=True)]
         for size in sizes:
@@ -245,7 +235,7 @@ class _Trial:
         more = [self._passed(each, some, MORE_PASSES) for each in trials[:2]]
         best = max([*more, *trials[:1]], key=lambda each: each.n_agreed)
         self.n_agreed[method] = best.n_agreed
-        return (best.size, [learner.tables for learner in best.learners]), [each.size for each in trials[:2]]
+        return best.size, [each.size for each in trials[:2]]
 
     def _passed(self, trial: _Costs, some: list[IntArray], passes: int) -> _Costs:
         """Makes more passes with a step size, and tries it."""

@@ -146,9 +146,8 @@ def content(speedup: Speedup) -> tuple[Tensors, dict[str, str]]:
             "confidence": choice.confidence,
             "size": None if choice.size is None else astuple(choice.size),
         }
-        tables = (choice.tables, *choice.others)
-        tensors["tables/forbidden"] = np.array([each.forbidden for each in tables], dtype=np.uint8)
-        tensors["tables/cost"] = -np.array([each.weights for each in tables])
+        tensors["tables/forbidden"] = choice.tables.forbidden.astype(np.uint8)
+        tensors["tables/cost"] = -choice.tables.weights
     if kept.gated is not None:
         state["gated"] = [_written(kept.gated.gate), kept.gated.max_doubt]
         tensors |= {f"gate/{name}": tensor for name, tensor in kept.gated.gate.tensors().items()}
@@ -214,8 +213,8 @@ def _tensor_forms(schema: Schema, state: _Kept) -> dict[str, Array]:
     n, found = schema.n_weights, {"recent": Array("uint8", (None,), 0, 1)}
     found["numbers"] = Array("int64", (None,), 0, forms.COUNT)
     if state.choice is not None:
-        found["tables/forbidden"] = Array("uint8", (None, n), 0, 1)
-        found["tables/cost"] = Array("float64", (None, n + n_labels(schema)))
+        found["tables/forbidden"] = Array("uint8", (n,), 0, 1)
+        found["tables/cost"] = Array("float64", (n + n_labels(schema),))
     if state.learned is not None:
         found |= dict.fromkeys(("learned/w", "learned/drift"), Array("float64", (n,)))
         found |= dict.fromkeys(("learned/n_examples", "learned/n_blind"), Array("int64", (1,), 0, forms.COUNT))
@@ -309,8 +308,6 @@ def _learner_read(kept: _Learner, tensors: Tensors, schema: Schema) -> Learner:
 
 def _choice_read(kept: _Choice, tensors: Tensors, schema: Schema) -> Choice:
     forbidden, cost = tensors["tables/forbidden"].astype(bool), tensors["tables/cost"]
-    if not len(forbidden) or len(forbidden) != len(cost):
-        raise Misfit(f"it has {len(forbidden)} and {len(cost)} learned tables")
     if unknown := [name for name in (kept.method, *kept.agreement) if name not in Method.__members__]:
         raise Misfit(f"it knows a method that does not exist, {forms.short(unknown[0])}")
     agreement = {Method[name]: _agreement(each) for name, each in kept.agreement.items()}
@@ -318,12 +315,9 @@ def _choice_read(kept: _Choice, tensors: Tensors, schema: Schema) -> Choice:
     if agreement and method not in agreement:
         raise Misfit(f"it answers by {method}, which was not tried")
     n = schema.n_weights
-    tables, *others = [
-        LearnedTables(schema, hard, soft[:n].copy(), soft[n:].copy() if soft[n:].any() else None)
-        for hard, soft in zip(forbidden, cost, strict=True)
-    ]
+    tables = LearnedTables(schema, forbidden, cost[:n].copy(), cost[n:].copy() if cost[n:].any() else None)
     size = None if kept.size is None else StepSize(*kept.size)
-    return Choice(method, tables, agreement, kept.n_answers, kept.confidence, size, tuple(others))
+    return Choice(method, tables, agreement, kept.n_answers, kept.confidence, size)
 
 
 def _agreement(row: AgreementRow) -> Agreement:

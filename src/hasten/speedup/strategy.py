@@ -5,8 +5,7 @@ own, which are audited: a share of them is compared with the black box's. While 
 box answers everything and their own answers are only compared, until they have recovered (`hasten.speedup.audit`).
 
 Learned mode keeps the black box's answers, and chooses its tables anew when there are half as many new ones as before.
-When audits ended the trust, answers since then alone are tried; if that agrees with them better, all older answers are
-forgotten.
+When audits ended the trust, answers since then alone are tried, and older ones forgotten if that agrees better.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hasten.errors import NotFittedError, ProblemError
-from hasten.learning.learner import Learner
 from hasten.learning.targets import Answers, read_answers
 from hasten.model.batch import Batch
 from hasten.model.solution import Solutions, Status, same_labels
@@ -28,7 +26,7 @@ from hasten.search.beam import Searcher
 from hasten.speedup.audit import ALERT
 from hasten.speedup.black_box import nothing_known, unlimited
 from hasten.speedup.calibration import Calibration, Calibrator, disagreeing
-from hasten.speedup.choosing import Choice, Examples, Inference, answer, choose, doubted
+from hasten.speedup.choosing import Choice, Examples, Inference, answer, choose
 from hasten.speedup.gated import GatedSearch
 from hasten.speedup.parameters import not_fitted
 from hasten.speedup.parts import Certified, Learned, Search, as_answer, search_of
@@ -41,6 +39,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 ENOUGH = 100  # problems from which on a tenth can be held out
+NO_AUDITS = np.zeros(0, dtype=bool), np.zeros(0, dtype=np.int64)  # which agreed, and of which answers
 PART, TRUSTED_PART = 64, 1024  # problems that it takes at a time while it learns: not trusted, trusted
 
 
@@ -80,21 +79,17 @@ class CertifiedStrategy:
             return nothing_known(batch), np.zeros(len(batch), dtype=bool)
         else:
             found = self.find(batch)
-            done = (found.valid | (not trust.repair)) & ~self.doubts(found)
+            done = found.valid | (not trust.repair)
             with state.lock:
                 done &= ~state.draw(len(batch), trust.audit, self.speedup.seed)
         if done.any():
             kept = found if done.all() else found.select(done)
-            self._remember(kept, 0, np.zeros(0, dtype=bool), np.zeros(0, dtype=np.int64), [])
+            self._remember(kept, 0, *NO_AUDITS, [])
         return found, done
 
     def find(self, batch: Batch) -> Solutions:
         """Answers by itself, trusted or not, and leaves no trace."""
         return self.oracle.answers(batch)[0]
-
-    def doubts(self, found: Solutions) -> BoolArray:
-        """Tells which of its own answers to compare because the black box would teach most there."""
-        return np.zeros(len(found), dtype=bool)
 
     def agrees(self, found: Solutions, exact: Solutions) -> BoolArray:
         """Tells which answers are the black box's: they cost the same."""
@@ -106,23 +101,23 @@ class CertifiedStrategy:
             return self.answer_trusted(batch)
         batch = batch.resolved()
         exact, calls = self.oracle.ask(batch)
-        agreed, compared = np.zeros(0, dtype=bool), np.zeros(0, dtype=np.int64)
+        agreed, compared = NO_AUDITS
         if self.has_answers and self.ready:
             found = self.find(batch)
-            compared = np.flatnonzero(self.oracle.judges(exact) & ~self.doubts(found))
+            compared = np.flatnonzero(self.oracle.judges(exact))
             agreed = self.agrees(found, exact)[compared]
         self._remember(exact, calls, agreed, compared, [exact])
         return exact
 
     def answer_trusted(self, batch: Batch, audit: float | None = None) -> Solutions:
-        """Gives its own answers; asks the black box where these are invalid, doubted or audited.
+        """Gives its own answers; asks the black box where these are invalid or audited.
 
         The share `audit` is drawn, that of the settings by default. The answers after a disagreement are audited, too,
         and once trust ends the black box gives the rest.
         """
         state, trust = self.state, self.speedup.trust
         found = self.find(batch)
-        given = (found.valid | (not trust.repair)) & ~self.doubts(found)
+        given = found.valid | (not trust.repair)
         audited, judged, agreed, asked = np.zeros((4, len(batch)), dtype=bool)
         with state.lock:
             audited[given] = state.draw(int(given.sum()), trust.audit if audit is None else audit, self.speedup.seed)
@@ -200,19 +195,15 @@ class CertifiedStrategy:
         state = self.state
         with state.lock:
             if state.learner is None:
-                state.learner = self.new_learner()
+                state.learner = self.part.new_learner(self.speedup.seed, self.speedup.progress)
             before = state.learner.n_mistakes
             state.learner.partial_fit(batch, answers)
             state.weights = state.learner.weights
             state.counts.update(labelled=len(batch), updates=state.learner.n_mistakes - before)
 
-    def new_learner(self) -> Learner:
-        """Returns a learner that has learned nothing yet."""
-        return self.part.new_learner(self.speedup.seed, self.speedup.progress)
-
     def fit(self, batch: Batch, answers: Answers, calls: int) -> State:
         """Returns a state that has learned from scratch; whether weights help is tried on a tenth, held out."""
-        learner, guided = self.new_learner(), None
+        learner, guided = self.part.new_learner(self.speedup.seed, self.speedup.progress), None
         if self.part.guided is not None or len(batch) < ENOUGH:
             learner.fit(batch, answers)
         else:
@@ -298,7 +289,7 @@ class SearchStrategy(CertifiedStrategy):
 
 
 class LearnedStrategy(CertifiedStrategy):
-    """Learned tables answer; with `learn`, the black box is also asked where it would teach most."""
+    """Learned tables answer."""
 
     what = "learned method"
     has_answers = True
@@ -339,10 +330,6 @@ class LearnedStrategy(CertifiedStrategy):
     def find(self, batch: Batch) -> Solutions:
         """Answers as was chosen."""
         return answer(self.choice, batch.resolved(), self.inference)
-
-    def doubts(self, found: Solutions) -> BoolArray:
-        """Tells where tables that were learned from other answers say something else."""
-        return doubted(self.choice, found, self.inference) if self.speedup.learn else super().doubts(found)
 
     def agrees(self, found: Solutions, exact: Solutions) -> BoolArray:
         """Tells which answers are the black box's: the costs alone do not tell which labelling it finds cheap."""
