@@ -214,9 +214,8 @@ class CertifiedStrategy:
             learner.fit(batch.select(kept), labels[batch.places(kept)])
             truth = Solutions.scored(batch.select(held), labels[batch.places(held)])
             searches = [self.part.with_weights(weights) for weights in (learner.weights, None)]
-            found = [search(truth.batch, n_jobs=self.speedup.n_jobs) for search in searches]
-            with_weights, without = (int(disagreeing(each, truth).sum()) for each in found)
-            guided = with_weights < without
+            wrong = [disagreeing(search(truth.batch, n_jobs=self.speedup.n_jobs), truth).sum() for search in searches]
+            guided = bool(wrong[0] < wrong[1])
         counts = Counter(solver_calls=calls, labelled=len(batch), updates=learner.n_mistakes)
         return State(guided=guided, learner=learner, counts=counts)
 
@@ -247,8 +246,9 @@ class SearchStrategy(CertifiedStrategy):
     @property
     def gated(self) -> GatedSearch | None:
         """The search by the gate, if there is one that has learned."""
-        gated = None if self.part.gate is None else self.state.gated
-        return None if gated is None else replace(gated, certifier=self.speedup.limits.certifier())
+        if self.part.gate is None or self.state.gated is None:
+            return None
+        return replace(self.state.gated, certifier=self.speedup.limits.certifier())
 
     @property
     def weights(self) -> FloatArray | None:
@@ -263,8 +263,8 @@ class SearchStrategy(CertifiedStrategy):
         """Chooses theta; with a gate, how much doubt that allows. The settings stay."""
         if self.part.gate is None:
             black_box = (lambda some: self.oracle.answers(some)[0]) if against == "solver" else None
-            beam, run_as = self.part.beam(self.weights), self.part.reduced
-            chosen = calibrator.theta(beam, batch, black_box=black_box, run_as=run_as)
+            beam = self.part.beam(self.weights)
+            chosen = calibrator.theta(beam, batch, black_box=black_box, run_as=self.part.reduced)
             with self.state.lock:
                 self.state.calibrated = replace(self.part, theta=chosen.theta)
             return chosen
