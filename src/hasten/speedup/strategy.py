@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 ENOUGH = 100  # problems from which on a tenth can be held out
-NO_AUDITS = np.zeros(0, dtype=bool), np.zeros(0, dtype=np.int64)  # which agreed, and of which answers
+Audits = tuple[BoolArray, IntArray]  # whether each agreed, and of which answer it is
+NO_AUDITS: Audits = np.zeros(0, dtype=bool), np.zeros(0, dtype=np.int64)
 PART, TRUSTED_PART = 64, 1024  # problems that it takes at a time while it learns: not trusted, trusted
 
 
@@ -84,7 +85,7 @@ class CertifiedStrategy:
                 done &= ~state.draw(len(batch), trust.audit, self.speedup.seed)
         if done.any():
             kept = found if done.all() else found.select(done)
-            self._remember(kept, 0, *NO_AUDITS, [])
+            self._remember(kept, 0, NO_AUDITS, [])
         return found, done
 
     def find(self, batch: Batch) -> Solutions:
@@ -101,12 +102,12 @@ class CertifiedStrategy:
             return self.answer_trusted(batch)
         batch = batch.resolved()
         exact, calls = self.oracle.ask(batch)
-        agreed, compared = NO_AUDITS
+        audits = NO_AUDITS
         if self.has_answers and self.ready:
             found = self.find(batch)
             compared = np.flatnonzero(self.oracle.judges(exact))
-            agreed = self.agrees(found, exact)[compared]
-        self._remember(exact, calls, agreed, compared, [exact])
+            audits = self.agrees(found, exact)[compared], compared
+        self._remember(exact, calls, audits, [exact])
         return exact
 
     def answer_trusted(self, batch: Batch, audit: float | None = None) -> Solutions:
@@ -134,7 +135,7 @@ class CertifiedStrategy:
             taught.append(exact)
             audited |= given & self._suspected(given, asked, audited & judged, agreed)
         compared = np.flatnonzero(audited & judged)
-        self._remember(answers, calls, agreed[compared], compared, taught)
+        self._remember(answers, calls, (agreed[compared], compared), taught)
         return answers
 
     def _suspected(self, given: BoolArray, asked: BoolArray, compared: BoolArray, agreed: BoolArray) -> BoolArray:
@@ -158,12 +159,10 @@ class CertifiedStrategy:
             near[numbers[turned] :] = True
         return near
 
-    def _remember(
-        self, answers: Solutions, calls: int, agreed: BoolArray, compared: IntArray, taught: list[Solutions]
-    ) -> None:
-        """Counts answers, records which of those that were compared agreed, and learns from the black box's."""
+    def _remember(self, answers: Solutions, calls: int, audits: Audits, taught: list[Solutions]) -> None:
+        """Counts answers, records which of those that were audited agreed, and learns from the black box's."""
         with self.state.lock:
-            at = compared + self.state.counts["problems"]
+            agreed, at = audits[0], audits[1] + self.state.counts["problems"]
             self.state.count_answers(answers, calls)
             self.state.observe(agreed, at, self.speedup.trust.min_agreement, self.what)
             self.state.note()
