@@ -94,10 +94,6 @@ FORWARD = {
     "speedup.predictor: save() imports speedup.persistence",
     "speedup.predictor: digest() imports speedup.persistence",
     "speedup.predictor: load() imports speedup.persistence",
-    *(
-        f"model.{step}: _repr_html_() imports model.display"
-        for step in (["schema", "structure", "problem", "batch", "solution"])
-    ),
     "trace.events: section() imports trace.drawing",
     "trace.events: _repr_svg_() imports trace.drawing",
     "trace.events: _repr_html_() imports trace.drawing",

@@ -89,7 +89,7 @@ PROBLEM = Of(lambda w: w.problem())
 SCHEMA = Of(lambda w: w.schema)
 CHEAP = {"kind": None}
 CERTIFIER = {"max_join": None, "max_sweeps": 9, "max_nodes": 9, "time_limit": 1.0, "call_limit": 1.0}
-BEAM = {"width": 2, "enforce": True, "look_ahead": False, "theta": 1.0, "spread": 1.0}
+BEAM = {"width": 2, "enforce": True, "look_ahead": False, "theta": 1.0}
 LEARNER = {"width": 2, "step": 0.5, "averaged": True, "enforce": True, "look_ahead": True, "epochs": 2, "shuffle": True}
 NO_ARRAYS = {"c": [1.0, 2.0], "integrality": [1, 1], "bounds": (0, 1), "constraints": None}
 
@@ -109,7 +109,7 @@ CALLS: list[Call] = [
     (lambda w: Search, "", {**BEAM, "reduce": True, "guided": None, "learner": None, "gate": None}),
     (lambda w: Search, "paper", {"width": 2}),
     (lambda w: Certified, "", {"past": 0, "search": Search()}),
-    (lambda w: Learned, "", {"search": Search()}),
+    (lambda w: Learned, "", {}),
     (lambda w: Limits, "", {"time_limit": 1.0, "call_limit": 1.0, "max_nodes": 9}),
     (
         lambda w: Trust,
@@ -170,7 +170,7 @@ CALLS: list[Call] = [
     (
         lambda w: w.searching(),
         "calibrate",
-        {"problems": MANY, "risk": 0.3, "confidence": 0.5, "widths": [1, 2], "against": None},
+        {"problems": MANY, "risk": 0.3, "confidence": 0.5, "against": None},
     ),
     (
         lambda w: OnDemand,
