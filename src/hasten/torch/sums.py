@@ -96,8 +96,8 @@ def _structure_on(engine: Inference, placed: Placed, call: Call, n_problems: int
         sizes = [int(np.prod(shape[1:])) for shape in placed.room]
         ends = np.cumsum(sizes)
         one = [(1, *shape[1:]) for shape in placed.room]
-        cells = [each._replace(number=each.number[:1], at=each.at[:1]) for each in placed.cells]
-        alone = Placed(placed.shapes, placed.number[:1], one, cells, [], placed.flat)
+        runs = [each._replace(number=each.number[:1]) for each in placed.runs]
+        alone = Placed(placed.shapes, placed.number[:1], one, runs, placed.flat)
         places = [np.arange(end - size, end, dtype=np.float64) for end, size in zip(ends, sizes, strict=True)]
         numbers = [each.reshape(shape) for each, shape in zip(places, one, strict=True)]
         index = np.abs(engine.costs(alone, numbers))[: structure.n_labels].astype(np.int64)
