@@ -98,15 +98,26 @@ def read_labels(padded: IntArray, runs: Runs, variable_at: IntArray, labels: Int
 
 @driver
 def write_labels(labels: IntArray, runs: Runs, variable_at: IntArray, padded: IntArray) -> None:
-    """Writes the labels of one field's variables, (rows, all), where its cells are; negative ones are no answers."""
+    """Writes the labels of one field's variables, (rows, all), where its cells are, and `IGNORED` elsewhere.
+
+    Negative labels are no answers.
+    """
     block = padded.shape[1] // max(1, runs.number.size)
     for row in range(labels.shape[0]):
+        given = part(labels[row], 0, labels.shape[1])
         for b in range(runs.number.size):
+            mine, cell = part(padded[row], b * block, (b + 1) * block), 0
             for r in range(runs.first[runs.number[b]], runs.first[runs.number[b] + 1]):
-                source, target = variable_at[b] + runs.at[r, FIRST_VARIABLE], b * block + runs.at[r, CELL]
-                for i in range(runs.at[r, SIZE]):
-                    label = labels[row, source + i]
-                    padded[row, target + i] = label if label >= 0 else IGNORED
+                shift = variable_at[b] + runs.at[r, FIRST_VARIABLE] - runs.at[r, CELL]
+                while cell < runs.at[r, CELL]:
+                    mine[cell] = IGNORED
+                    cell += 1
+                while cell < runs.at[r, CELL] + runs.at[r, SIZE]:
+                    mine[cell] = given[shift + cell] if given[shift + cell] >= 0 else IGNORED
+                    cell += 1
+            while cell < block:
+                mine[cell] = IGNORED
+                cell += 1
 
 
 @driver

@@ -255,7 +255,7 @@ class Inference:
         found = []
         for shape, runs in zip(placed.room, placed.runs, strict=True):
             axes = (self.layout.structure.n_variables,) if placed.flat else shape[1:-1]
-            padded = np.full((len(labels), shape[0], *axes), IGNORED)
+            padded = np.empty((len(labels), shape[0], *axes), dtype=np.int64)
             write_labels(labels, runs, placed.variable_at, padded.reshape(len(labels), -1))
             found.append(padded)
         return found
