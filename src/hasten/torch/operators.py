@@ -124,8 +124,8 @@ def loss_backward(call: Call, outputs: Sequence[Tensor], slopes: Sequence[Tensor
 
 def spread_out(call: Call) -> list[Tensor]:
     """Returns indicators of the mean answer, less that of gold, weighted by example."""
-    weight, n = -engine_of(call.layer).sign * call.last[0].double(), len(call.kept[0]) - 1
-    return _indicate(call, call.kept, torch.stack([*[weight / n] * n, -weight]))
+    n = len(call.kept[0]) - 1
+    return _indicate(call, call.kept, [*[1.0 / n] * n, -1.0], -engine_of(call.layer).sign * call.last[0])
 
 
 def sample(call: Call) -> list[Tensor]:
@@ -133,8 +133,7 @@ def sample(call: Call) -> list[Tensor]:
     engine, placed, own, tables, _, last = call.opened()
     found = as_tensors(engine.search(placed, own, tables, (), _request(call.asked, last)).labels, call.scores[0].device)
     n_rows, n_examples = found[0].shape[:2]
-    weight = torch.full((n_rows, n_examples), 1.0 / n_rows, dtype=torch.float64, device=found[0].device)
-    return _indicate(call._replace(kinds=""), found, weight)
+    return _indicate(call._replace(kinds=""), found, [1.0 / n_rows] * n_rows, call.scores[0].new_ones(n_examples))
 
 
 def sample_backward(call: Call, outputs: Sequence[Tensor], slopes: Sequence[Tensor]) -> list[Tensor]:
@@ -180,34 +179,32 @@ def _shared(call: Call, engine: Inference, found: Any) -> list[Tensor]:
     return [each.to(like.dtype) for each, like in zip(tensors, (*call.scores, *call.tables), strict=False)]
 
 
-def _indicate(call: Call, labels: Sequence[Tensor], weight: Tensor) -> list[Tensor]:
+def _indicate(call: Call, labels: Sequence[Tensor], rows: Sequence[float], examples: Tensor) -> list[Tensor]:
     """Returns an indicator of labels, (rows, examples, ...), weighted by row and example, and summed over rows.
 
     One for each field; label tuples of the kinds of factors come behind, summed over examples as well.
     """
-    engine, found = engine_of(call.layer), []
+    engine, found, (weight,) = engine_of(call.layer), [], as_arrays([examples])
+    weight = np.multiply.outer(rows, weight.astype(np.float64))
     for each, like in zip(labels, call.scores, strict=True):
         n_rows, n_examples, *axes = each.shape
         cells, n = prod(axes), like.shape[-1]
         start = engine.layout.structure.graph.first[:cells] if call.asked.flat else np.arange(cells) * n
-        total = torch.zeros(like.shape, dtype=torch.promote_types(like.dtype, torch.float32), device=weight.device)
-        mine, row = (
-            each.reshape(n_rows, n_examples, cells),
-            total.view(n_examples, total[0].numel() if n_examples else 0),
-        )
-        if weight.is_cpu:
-            spread(mine.contiguous().numpy(), weight.contiguous().numpy(), start, row.numpy())
+        total = torch.zeros(like.shape, dtype=torch.promote_types(like.dtype, torch.float32), device=each.device)
+        mine, row = each.reshape(n_rows, n_examples, cells), total.view(n_examples, prod(like.shape[1:]))
+        if each.is_cpu:
+            spread(mine.contiguous().numpy(), weight, start, row.numpy())
         else:
-            mine = mine.movedim(0, 1)
-            at = mine.clamp(min=0) + torch.from_numpy(np.array(start)).to(weight.device)
-            part = torch.where(mine >= 0, weight.T[:, :, None], 0.0).to(total.dtype)
+            mine, shares = mine.movedim(0, 1), torch.from_numpy(weight.T[:, :, None]).to(each.device)
+            at = mine.clamp(min=0) + torch.from_numpy(np.array(start)).to(each.device)
+            part = torch.where(mine >= 0, shares, 0.0).to(total.dtype)
             row.scatter_add_(1, at.flatten(1), part.flatten(1))
         found.append(total.to(like.dtype))
     if call.kinds:
-        *arrays, weights = as_arrays([*labels, *call.where, weight])
+        arrays = as_arrays([*labels, *call.where])
         placed = call.placed(engine, arrays[len(labels) :])
-        counted = engine.tuples(placed, arrays[: len(labels)], weights)
-        tensors = as_tensors([counted[name] for name in placed.shapes.kinds], weight.device)
+        counted = engine.tuples(placed, arrays[: len(labels)], weight)
+        tensors = as_tensors([counted[name] for name in placed.shapes.kinds], labels[0].device)
         found += [each.to(like.dtype) for each, like in zip(tensors, call.tables, strict=True)]
     return found
 
