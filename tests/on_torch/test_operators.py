@@ -15,7 +15,8 @@ from torch.utils.checkpoint import checkpoint
 
 import hasten.torch as ht
 from hasten.errors import ProblemError
-from hasten.torch.operators import Asked, Call, operator
+from hasten.torch.calls import Asked, Call
+from hasten.torch.operators import operator
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of PyTorch's own
 LENGTHS = torch.tensor([3, 1, 2])
@@ -45,6 +46,12 @@ def test_pytorch_checks_the_operators() -> None:
         layer.call("loss", own, table, gold, asked=Asked(margin=1.0), lengths=LENGTHS),
         layer.call("loss", own, gold=gold, **noise),
         layer.call("sample", own, **noise),
+        layer.call("moved", plain, {"args": table["args"].detach()}, **noise)._replace(
+            kept=[*plain.values(), *plain.values()]
+        ),
+        layer.call("entropy", plain, lengths=LENGTHS),
+        layer.call("draw", plain, **noise),
+        flat.call("margins", torch.randn(2, 9)),
         slope._replace(kept=labels, last=[torch.rand(3)]),
         flat.call("loss", torch.randn(2, 9, requires_grad=True), gold=torch.full((2, 3), -100)),
     ):
@@ -137,6 +144,28 @@ def test_mapped_tables_are_answered_one_by_one() -> None:
     for table, slope in zip(tables, slopes, strict=True):
         (own,) = torch.autograd.grad(ht.StructuredHinge(layer)(scores, gold, tables={"step": table}), table)
         assert torch.allclose(own, slope)
+
+
+@pytest.mark.parametrize("transform", [torch.vmap, lambda f: torch.compile(f, fullgraph=True, backend="aot_eager")])
+def test_all_that_a_layer_says_can_be_mapped_and_compiled(transform: object) -> None:
+    layer, scores, _ = pairs()
+    for ask in (
+        lambda s, t: layer.decode({"entity": s, "relation": t}).cost,
+        lambda s, t: layer.entropy({"entity": s, "relation": t}),
+        lambda s, t: layer.margins({"entity": s, "relation": t})["relation"].nan_to_num(),
+        lambda s, t: layer.marginals({"entity": s, "relation": t})["relation"],
+    ):
+        assert torch.equal(transform(ask)(*scores.values()), ask(*scores.values()))
+    drawn = transform(lambda s, t: layer.sample({"entity": s, "relation": t}, 2)["relation"])(*scores.values())
+    assert sorted(drawn.shape) == [2, 3, 3, 3]
+
+
+def test_gradients_of_sums_are_not_differentiated_without_a_word() -> None:
+    layer, scores, gold = pairs()
+    own = {name: each.requires_grad_() for name, each in scores.items()}
+    slopes = torch.autograd.grad(ht.NegativeLogLikelihood(layer)(own, gold), list(own.values()), create_graph=True)
+    with pytest.raises(ProblemError, match="not differentiable again"):
+        (slopes[0] ** 2).sum().backward()
 
 
 def test_autocast_and_checkpointing_change_nothing() -> None:

@@ -16,8 +16,9 @@ import hasten
 import hasten.torch as ht
 from hasten.errors import NoAnswerError, ProblemError, TooWide
 from hasten.sums import marginals, min_marginals
+from hasten.torch.calls import Asked, engine_of
 from hasten.torch.executor import Executor
-from hasten.torch.operators import Asked, ask, engine_of, operator
+from hasten.torch.operators import ask, operator
 from hasten.torch.sums import on_device
 
 

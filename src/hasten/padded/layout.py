@@ -18,7 +18,7 @@ from hasten.padded.kernels import Runs, runs_of
 from hasten.padded.shapes import Placed, Shapes
 from hasten.support.arrays import BoolArray, IntArray, ints, offsets, ranges, sizes_of, strides
 from hasten.support.checks import brief
-from hasten.support.threads import Cache
+from hasten.support.threads import Cache, Lock
 from hasten.support.words import count
 
 Shape = Callable[..., Structure]
@@ -95,8 +95,7 @@ class Layout:
         if isinstance(given, Structure):
             if shape is not None:
                 raise SchemaError("One structure has one shape. Give the schema where examples differ in theirs.")
-            one, counts = given, {name: given.kinds.count(kind) for name, kind in given.schema.variables.items()}
-            shape = lambda: one  # noqa: E731
+            counts = {name: given.kinds.count(kind) for name, kind in given.schema.variables.items()}
             fields = {name: str(n) for name, n in counts.items() if n} if fields is None else fields
         elif not isinstance(given, Schema):
             raise SchemaError(f"Expected a schema or a structure, got {brief(given)}.")
@@ -119,8 +118,15 @@ class Layout:
         self._shapes: dict[tuple[str, ...], Shapes] = {}
         self._runs: dict[Room, list[Runs]] = {}  # of all structures, for padded arrays of some shape
         self._placed = Cache[Any, Placed](MAX_BYTES)
-        if not self.sizes and shape is not None:
+        self._lock = Lock()  # of all of these
+        if isinstance(given, Structure):
+            self._by_size[()] = self._add(given, {})
+        elif not self.sizes and shape is not None:
             self._of_sizes(())
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leaves out what knows where structures lie in this process."""
+        return self.__dict__ | {"_shapes": {}, "_by_shape": {}, "_placed": Cache(MAX_BYTES)}
 
     @property
     def structure(self) -> Structure:
@@ -133,8 +139,9 @@ class Layout:
         for structure in structures:
             if not isinstance(structure, Structure) or structure.schema is not self.schema:
                 raise ProblemError(f"Expected structures of the layer's schema, got {brief(structure)}.")
-            number = self._by_shape.get(id(structure.compiled))
-            found.append(self._add(structure, None) if number is None else number)
+            with self._lock:
+                number = self._by_shape.get(id(structure.compiled))
+                found.append(self._add(structure, None) if number is None else number)
         return ints(found)
 
     def shapes(self, kinds: tuple[str, ...]) -> Shapes:
@@ -163,7 +170,8 @@ class Layout:
         key = room, tuple(told), None if number is None else number.tobytes(), kinds, flat
         placed = self._placed.get(key)
         if placed is None:
-            placed = self._place(room, given, number, kinds, flat)
+            with self._lock:
+                placed = self._place(room, given, number, kinds, flat)
             self._placed.put(key, placed, placed.n_bytes + sum(len(each[-1]) for each in told))
         return placed
 

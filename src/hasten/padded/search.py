@@ -177,6 +177,8 @@ class Inference:
         p = int(np.flatnonzero(np.isposinf(answers.cost))[-1])
         b, problem = p % len(placed.number), answers.batch[p]
         known = self.read(placed, gold)[placed.variable_at[b] : placed.variable_at[b + 1]][: problem.n_variables]
+        if not answers.optimal[p]:
+            raise ProblemError(f"Example {b}: no answer that agrees with gold was found. {answers[p].status}")
         why = str(problem.check(known)) if (known >= 0).all() else str(answers[p].status)
         raise ProblemError(
             f"Example {b}: gold breaks a constraint ({why}). Correct it, or give the loss invalid='skip' to leave such "

@@ -21,8 +21,9 @@ from torch import Tensor, nn
 from hasten.errors import ProblemError
 from hasten.padded.kernels import IGNORED
 from hasten.support.checks import check_whole
+from hasten.torch.calls import Asked
 from hasten.torch.layer import Layer, Tensors
-from hasten.torch.operators import Asked, ask
+from hasten.torch.operators import ask
 from hasten.torch.sums import log_partitions
 
 REDUCTIONS = "mean", "sum", "none"
@@ -39,7 +40,7 @@ class StructuredLoss(nn.Module):
         What to do with examples whose gold breaks a constraint: "raise" an error, or "skip" them, whose loss is then 0.
     """
 
-    what = "loss"  # an operation of `hasten.torch.operators`
+    what = "loss"  # an operation of `hasten.torch.calls`
 
     def __init__(self, layer: Layer, *, reduction: str = "mean", invalid: str = "raise") -> None:
         super().__init__()
@@ -66,6 +67,8 @@ class StructuredLoss(nn.Module):
         if self.layer.form(scores).single:
             loss = loss[0]
         if weight is not None:
+            if not isinstance(weight, Tensor) or weight.shape != loss.shape:
+                raise ProblemError(f"Give a weight for each example, a tensor of shape {tuple(loss.shape)}.")
             loss = loss * weight
         if self.reduction == "mean" and weight is None and loss.numel():
             loss = loss.mean()
@@ -232,8 +235,8 @@ class Noise(NamedTuple("Noise", [("samples", int), ("sigma", float), ("seed", in
     def draw(self) -> Tensor:
         """Returns the seed of a call."""
         if self.seed is None:
-            return torch.randint(2**62, ())
-        return torch.tensor(self.seed)
+            return torch.randint(2**62, (), device="cpu")
+        return torch.tensor(self.seed, device="cpu")
 
 
 def check_positive(name: str, value: float, zero: bool = False) -> None:
