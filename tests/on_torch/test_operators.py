@@ -15,7 +15,8 @@ from torch.utils.checkpoint import checkpoint
 
 import hasten.torch as ht
 from hasten.errors import ProblemError
-from hasten.torch.calls import Asked, Call
+from hasten.padded.search import Request
+from hasten.torch.calls import Call
 from hasten.torch.operators import operator
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of PyTorch's own
@@ -35,7 +36,7 @@ def test_pytorch_checks_the_operators() -> None:
     layer, scores, gold = pairs(tables=["args"])
     own = {name: each.requires_grad_() for name, each in scores.items()}
     table = {"args": torch.randn(3, 2, 3, requires_grad=True)}
-    noise = {"asked": Asked(2.0, 0.5, 1.0), "seed": torch.tensor(3), "lengths": LENGTHS}
+    noise = {"asked": Request(2.0, 0.5, 1.0), "seed": torch.tensor(3), "lengths": LENGTHS}
     plain = {name: each.detach() for name, each in scores.items()}
     slope = layer.call("spread", plain, {"args": table["args"].detach()}, lengths=LENGTHS)
     labels = [torch.stack([each, each.flip(0)]) for each in gold.values()]
@@ -43,7 +44,7 @@ def test_pytorch_checks_the_operators() -> None:
     for call in (
         layer.call("decode", plain, lengths=LENGTHS),
         layer.call("loss", own, gold=gold, lengths=LENGTHS),
-        layer.call("loss", own, table, gold, asked=Asked(margin=1.0), lengths=LENGTHS),
+        layer.call("loss", own, table, gold, asked=Request(margin=1.0), lengths=LENGTHS),
         layer.call("loss", own, gold=gold, **noise),
         layer.call("sample", own, **noise),
         layer.call("moved", plain, {"args": table["args"].detach()}, **noise)._replace(
@@ -216,7 +217,7 @@ def test_an_exported_program_holds_the_layer_by_name() -> None:
         assert torch.equal(ours.labels["tag"], theirs.labels["tag"])
         assert torch.equal(ours.cost, theirs.cost)
     with pytest.raises(ProblemError, match="There is no layer named 'another' in this process"):
-        operator(*Call("decode", "another", "", Asked(), [x]).told[:3], [x], [1, 0, 0, 0, 0, 0], list(Asked()))
+        operator(*Call("decode", "another", "", Request(), [x]).told[:3], [x], [1, 0, 0, 0, 0, 0], list(Request()))
 
 
 def test_nothing_of_the_core_imports_torch() -> None:

@@ -44,19 +44,27 @@ class Request(NamedTuple):
         How many perturbed answers; 0 asks for the answer itself.
     sigma
         The standard deviation of the normal noise that is added to every score of a perturbed one.
-    seed
-        Of that noise.
     margin
         By how much the scores of labels other than gold are raised (the Hamming cost of a hinge).
     strict
         Whether it is an error that no valid labelling agrees with gold.
+    seed
+        Of that noise.
+    flat
+        Whether all scores of an example are in a row.
+    sharing
+        Whether sums come with their gradients.
+
+    All can be floats, as compilers hold them, but the seed.
     """
 
-    samples: int = 0
+    samples: float = 0
     sigma: float = 0.0
-    seed: int = 0
     margin: float = 0.0
-    strict: bool = False
+    strict: float = False
+    seed: int = 0
+    flat: float = False
+    sharing: float = False
 
 
 class Found(NamedTuple):
@@ -96,7 +104,7 @@ class Inference:
         asked: Request = Request(),  # noqa: B008, it does not change
     ) -> Found:
         """Answers all that is asked of the examples of a padded batch, in one call."""
-        n = max(1, asked.samples) + bool(gold)
+        n = max(1, int(asked.samples)) + bool(gold)
         batch = self.problems(placed, scores, tables, gold, asked)
         answers = self.answer(batch)
         if asked.strict and not answers.cost.max(initial=0.0) < np.inf:
@@ -115,17 +123,17 @@ class Inference:
         tables: Mapping[str, FloatArray],
         gold: Sequence[IntArray] = (),
         weight: FloatArray | None = None,
-        sharing: bool = True,
-        strict: bool = False,
+        asked: Request = Request(sharing=True),  # noqa: B008, it does not change
     ) -> Sums:
         """Sums over all labellings of the examples and, if gold is given, over those that agree with it.
 
-        Gradients, if `sharing`, are weighted by example. Gold that nothing valid agrees with is an error if `strict`.
+        Gradients are weighted by example.
         """
         labels = self.read(placed, gold) if gold else NONE
         whole = bool(gold) and not placed.shapes.soft and labels.min(initial=0) >= 0  # then there is one that agrees
         batch = self.problems(placed, scores, tables, () if whole else gold)
-        n, rows, gaining = len(placed.number), 1 + (bool(gold) and not whole), sharing and bool(placed.shapes.kinds)
+        sharing, rows, n = bool(asked.sharing), 1 + (bool(gold) and not whole), len(placed.number)
+        gaining = sharing and bool(placed.shapes.kinds)
         signs = np.ones((rows, n)) if weight is None else np.tile(weight, (rows, 1))
         signs[1:] *= -1.0
         found = run(batch, plans_for(batch), (1, int(sharing), int(gaining)), weight=signs.reshape(-1))
@@ -137,7 +145,7 @@ class Inference:
             of_gold = np.where(valid, -total, -np.inf)
             if sharing:
                 count_labels(batch.arrays, labels, np.where(valid, -signs[0], 0.0), found.share, found.gain)
-        if strict and np.isneginf(of_gold).any():
+        if asked.strict and np.isneginf(of_gold).any():
             self.search(placed, scores, tables, gold, Request(strict=True))  # says which, and why
         value = above(value[0], of_gold) if gold else value[0]
         if not sharing:
@@ -159,7 +167,7 @@ class Inference:
         table, base = self.table(placed, tables), self.costs(placed, scores)
         if not gold and not asked.samples:
             return placed.batch(base, table)
-        n = max(1, asked.samples) + bool(gold)
+        n = max(1, int(asked.samples)) + bool(gold)
         rows, raised, n_drawn = np.empty((n, len(base))), base, n - bool(gold)
         if gold:
             raised = rows[0] if not asked.samples else np.empty_like(base)

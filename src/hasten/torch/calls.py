@@ -29,24 +29,13 @@ ENGINES: WeakValueDictionary[str, Inference] = WeakValueDictionary()  # by the n
 _NUMBERS = count()
 
 
-class Asked(NamedTuple):
-    """What is asked, as numbers."""
-
-    samples: float = 0.0  # of perturbed answers
-    sigma: float = 0.0  # the standard deviation of their noise
-    margin: float = 0.0  # of a hinge; of `sample`, the step of its gradient
-    flat: float = 0.0  # 1 if all scores of an example are in a row
-    strict: float = 0.0  # 1 if gold must be valid
-    sharing: float = 0.0  # 1 if sums come with their gradients
-
-
 class Call(NamedTuple):
     """A call of an operation."""
 
     what: str
     layer: str  # its name; it must live in this process
     kinds: str  # of the tables
-    asked: Asked
+    asked: Request
     scores: Sequence[Tensor]  # for each field, or one with all scores of a structure in a row
     tables: Sequence[Tensor] = ()
     where: Sequence[Tensor] = ()  # lengths or a mask of each size, masks of each field, structures; empty: not given
@@ -62,14 +51,14 @@ class Call(NamedTuple):
     @property
     def told(self) -> tuple[Any, ...]:
         """All else: what `of` needs."""
-        return (*self[:3], [len(each) for each in self[4:]], list(self.asked))
+        return (*self[:3], [len(each) for each in self[4:]], list(map(float, self.asked)))
 
     @classmethod
     def of(cls, told: tuple[Any, ...], tensors: Sequence[Tensor]) -> Call:
         """Returns a call, given what `told` and `tensors` are."""
         what, layer, kinds, counts, asked = told
         each = iter(tensors)
-        return cls(what, layer, kinds, Asked(*asked), *([next(each) for _ in range(n)] for n in counts))
+        return cls(what, layer, kinds, Request(*asked), *([next(each) for _ in range(n)] for n in counts))
 
     def opened(self) -> tuple[Inference, Placed, list[Any], dict[str, Any], list[Any], list[Any]]:
         """Returns what answers, where variables are, and arrays: scores, tables by kind, gold, and the last ones."""
@@ -122,7 +111,7 @@ def decode(call: Call) -> list[Tensor]:
 def loss(call: Call) -> list[Tensor]:
     """Returns how much more the answers to each example score, in the mean, than the best with gold; and all labels."""
     engine, placed, own, tables, gold, last = call.opened()
-    found = engine.search(placed, own, tables, gold, _request(call.asked, last))
+    found = engine.search(placed, own, tables, gold, _seeded(call, last))
     *rows, of_gold = found.score
     value = above(rows[0] if len(rows) == 1 else np.mean(rows, axis=0), of_gold)
     return as_tensors([value, *found.labels], call.scores[0].device)
@@ -137,7 +126,7 @@ def spread_out(call: Call) -> list[Tensor]:
 def sample(call: Call) -> list[Tensor]:
     """Returns the mean indicator of perturbed answers, for each field; its gradient is that of implicit MLE."""
     engine, placed, own, tables, _, last = call.opened()
-    found = as_tensors(engine.search(placed, own, tables, (), _request(call.asked, last)).labels, call.scores[0].device)
+    found = as_tensors(engine.search(placed, own, tables, (), _seeded(call, last)).labels, call.scores[0].device)
     n_rows, n_examples = found[0].shape[:2]
     return _indicate(call._replace(kinds=""), found, [1.0 / n_rows] * n_rows, call.scores[0].new_ones(n_examples))
 
@@ -153,7 +142,7 @@ def moved(call: Call) -> list[Tensor]:
 def sums(call: Call) -> list[Tensor]:
     """Returns the log-partition of each example, with gold less that of what agrees with it; and its gradients."""
     engine, placed, own, tables, gold, _ = call.opened()
-    found = engine.sums(placed, own, tables, gold, None, bool(call.asked.sharing), bool(call.asked.strict))
+    found = engine.sums(placed, own, tables, gold, asked=call.asked)
     return as_tensors([found.value], call.scores[0].device) + _shared(call, engine, found)
 
 
@@ -196,9 +185,8 @@ def _problems(call: Call) -> tuple[Batch, Inference, Placed]:
     return engine.problems(placed, own, tables), engine, placed
 
 
-def _request(asked: Asked, last: Sequence[Any]) -> Request:
-    seed = int(last[0]) if last else 0
-    return Request(int(asked.samples), asked.sigma, seed, 0.0 if asked.samples else asked.margin, bool(asked.strict))
+def _seeded(call: Call, last: Sequence[Any]) -> Request:
+    return call.asked._replace(seed=int(last[0])) if last else call.asked
 
 
 def _shared(call: Call, engine: Inference, found: Any) -> list[Tensor]:

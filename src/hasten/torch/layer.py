@@ -13,9 +13,9 @@ from hasten.errors import ProblemError
 from hasten.model.schema import Schema
 from hasten.model.structure import Structure
 from hasten.padded.layout import Layout, Shape
-from hasten.padded.search import Inference, answerer
+from hasten.padded.search import Inference, Request, answerer
 from hasten.support.checks import brief, check_whole
-from hasten.torch.calls import ENGINES, Asked, Call, registered
+from hasten.torch.calls import ENGINES, Call, registered
 from hasten.torch.operators import ask
 from hasten.torch.sums import log_partitions
 
@@ -125,7 +125,7 @@ class Layer(nn.Module):
     def marginals(self, scores: Tensors, *, tables: Mapping[str, Tensor] | None = None, **where: Any) -> Any:
         """Returns the probability of each label, where its score is; 0 elsewhere. Not differentiable."""
         with torch.no_grad():
-            _, *found = ask(self.call("sums", scores, tables, asked=Asked(sharing=1.0), **where))
+            _, *found = ask(self.call("sums", scores, tables, asked=Request(sharing=True), **where))
         sign = -self.inference.sign
         return self.named([sign * each for each in found[: len(found) - len(self.table_scores(tables))]], scores)
 
@@ -140,7 +140,7 @@ class Layer(nn.Module):
         """Draws `n` labellings of each example by their probabilities: labels padded with -100, samples first."""
         check_whole("n", n)
         check_whole("seed", seed)
-        asked, chosen = Asked(float(n)), torch.tensor(seed, device="cpu")
+        asked, chosen = Request(n), torch.tensor(seed, device="cpu")
         return self.named(ask(self.call("draw", scores, tables, asked=asked, seed=chosen, **where)), scores, axis=1)
 
     def margins(self, scores: Tensors, *, tables: Mapping[str, Tensor] | None = None, **where: Any) -> Any:
@@ -158,7 +158,7 @@ class Layer(nn.Module):
         tables: Mapping[str, Tensor] | None = None,
         gold: Tensors | None = None,
         *,
-        asked: Asked = Asked(),  # noqa: B008, it does not change
+        asked: Request = Request(),  # noqa: B008, it does not change
         seed: Tensor | None = None,
         **where: Any,
     ) -> Call:
@@ -175,7 +175,7 @@ class Layer(nn.Module):
             what,
             self.name,
             " ".join(own),
-            asked._replace(flat=1.0) if form.flat else asked,
+            asked._replace(flat=True) if form.flat else asked,
             given,
             list(own.values()),
             self.where(**where) if where else (),

@@ -20,8 +20,8 @@ from torch import Tensor, nn
 
 from hasten.errors import ProblemError
 from hasten.padded.kernels import IGNORED
+from hasten.padded.search import Request
 from hasten.support.checks import check_whole
-from hasten.torch.calls import Asked
 from hasten.torch.layer import Layer, Tensors
 from hasten.torch.operators import ask
 from hasten.torch.sums import log_partitions
@@ -79,13 +79,13 @@ class StructuredLoss(nn.Module):
 
     def each(self, scores: Tensors, gold: Tensors, how: dict[str, Any]) -> Tensor:
         """Returns the loss of each example; `how` are the words that all methods of `Layer` take."""
-        asked = self.asked()._replace(strict=float(self.invalid == "raise"))
+        asked = self.asked()._replace(strict=self.invalid == "raise")
         call = self.layer.call(self.what, scores, gold=gold, asked=asked, seed=self.seed(), **how)
         return log_partitions(call) if self.what == "sums" else ask(call)[0]
 
-    def asked(self) -> Asked:
+    def asked(self) -> Request:
         """Returns what is asked of each example besides gold."""
-        return Asked()
+        return Request()
 
     def seed(self) -> Tensor | None:
         """Returns the seed of noise."""
@@ -121,9 +121,9 @@ class StructuredHinge(StructuredLoss):
         check_positive("margin", margin, zero=True)
         self.margin, self.cost = float(margin), cost
 
-    def asked(self) -> Asked:
+    def asked(self) -> Request:
         """Returns what is asked of each example besides gold."""
-        return Asked(margin=self.margin if self.cost is None else 0.0)
+        return Request(margin=self.margin if self.cost is None else 0.0)
 
     def each(self, scores: Tensors, gold: Tensors, how: dict[str, Any]) -> Tensor:
         """Returns the loss of each example."""
@@ -164,9 +164,9 @@ class FenchelYoung(StructuredLoss):
         super().__init__(layer, **settings)
         self.noise = Noise(samples, sigma, seed)
 
-    def asked(self) -> Asked:
+    def asked(self) -> Request:
         """Returns what is asked of each example besides gold."""
-        return Asked(float(self.noise.samples), self.noise.sigma)
+        return Request(self.noise.samples, self.noise.sigma)
 
     def seed(self) -> Tensor | None:
         """Returns the seed of noise."""
@@ -217,7 +217,7 @@ class ImplicitMLE(nn.Module):
     def forward(self, scores: Tensors, **how: Any) -> Any:
         """Returns the mean indicator of the perturbed answers, as scores are given; words are those of `Layer`."""
         layer, noise = self.layer, self.noise
-        asked = Asked(float(noise.samples), noise.sigma, self.step)
+        asked = Request(noise.samples, noise.sigma, self.step)
         return layer.named(ask(layer.call("sample", scores, asked=asked, seed=noise.draw(), **how)), scores)
 
 

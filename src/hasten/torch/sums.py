@@ -34,7 +34,7 @@ def log_partitions(call: Call) -> Tensor:
                 ask(call)  # says which, and why
             return found
     sharing = torch.is_grad_enabled() and any(each.requires_grad for each in (*call.scores, *call.tables))
-    return ask(call._replace(asked=call.asked._replace(sharing=float(sharing))))[0]
+    return ask(call._replace(asked=call.asked._replace(sharing=sharing)))[0]
 
 
 class OnDevice(NamedTuple):
