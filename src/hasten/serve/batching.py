@@ -19,16 +19,19 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from hasten.errors import HastenError
 from hasten.journal import Journal
+from hasten.serve.connection import Call, Reply
 from hasten.serve.lanes import Full, Lane
 from hasten.serve.served import Columns, Found, Served
 
 log = logging.getLogger(__name__)
 AT_ONCE = 256  # requests of a batch
 SHORT = 2e-3  # seconds that a batch may take in the event loop
+CLOSED = "The slow lane was closed."
 WEIGHT = 0.1  # of the latest batch in what an item is thought to take
 
 
@@ -36,16 +39,13 @@ WEIGHT = 0.1  # of the latest batch in what an item is thought to take
 class Request:
     """A request that was checked, and waits for its answer; one without parts is feedback, to be kept."""
 
-    id: str
+    call: Call
     parts: Sequence[Any]
     n_items: int
-    body: bytes
-    encode: Callable[[Request], tuple[bytes, Sequence[tuple[bytes, bytes]]]]
-    future: asyncio.Future[Any]
-    began: float
+    encode: Callable[[Request], Reply]
     found: list[Found] = field(default_factory=list)
     n_open: int = 0  # parts in the slow lane
-    reply: Any = None  # the body and headers, or an error
+    reply: Reply | BaseException | None = None
     slow: bool = False  # whether the slow lane was asked
 
 
@@ -68,11 +68,12 @@ class Batcher:
         served: Served[Any],
         lane: Lane,
         journal: Journal | None,
-        seen: Callable[[Batch], None],
+        told: tuple[Callable[[Request], None], Callable[[Batch], None]],
         most: int,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
-        self.served, self.lane, self.journal, self.seen, self.most, self.loop = served, lane, journal, seen, most, loop
+        self.served, self.lane, self.journal, self.most, self.loop = served, lane, journal, most, loop
+        self.answered, self.seen = told  # what is called with each request that is done, and with each batch
         self.waiting: set[Request] = set()  # all that is not answered yet
         self._next: list[Request] = []  # that came since the last batch, or are back from the slow lane
         self._busy = False  # whether a batch is under way, or about to be
@@ -103,9 +104,7 @@ class Batcher:
 
     def _end(self, batch: Batch) -> None:
         for request in batch.requests:
-            self.waiting.discard(request)
-            if not request.future.done():
-                request.future.set_result(request.reply)
+            self.finish(request)
         try:
             self.seen(batch)
         except Exception:
@@ -113,6 +112,23 @@ class Batcher:
         self._busy = bool(self._next)
         if self._busy:
             self.loop.call_soon(self._begin)
+
+    def finish(self, request: Request) -> None:
+        """Tells that a request is done, once."""
+        if request in self.waiting:
+            self.waiting.discard(request)
+            self.answered(request)
+
+    def follow(self, request: Request, future: Future[Any]) -> None:
+        """Waits for the slow lane to end a request, as JSON."""
+        self.waiting.add(request)
+
+        def end(done: Future[Any]) -> None:
+            error = RuntimeError(CLOSED) if done.cancelled() else done.exception()
+            request.reply = error or Reply(msgspec.json.encode(done.result()))
+            self._in_loop(self.finish, request)
+
+        future.add_done_callback(end)
 
     def _in_loop(self, do: Callable[..., Any], *args: Any) -> None:
         with suppress(RuntimeError):  # the loop has ended
@@ -162,7 +178,7 @@ class Batcher:
                     self._quick([request])
                 return
             if not isinstance(error, HastenError):
-                log.exception("A request cannot be answered.", extra={"id": new[0].id})
+                log.exception("A request cannot be answered.", extra={"id": new[0].call.id.decode()})
             new[0].reply = error
 
     def _hand_over(self, request: Request) -> int:
@@ -181,7 +197,7 @@ class Batcher:
 
     def _came(self, request: Request, found: Found, future: Future[Columns]) -> None:
         """Takes in what the slow lane answered."""
-        error = RuntimeError("The slow lane was closed.") if future.cancelled() else future.exception()
+        error = RuntimeError(CLOSED) if future.cancelled() else future.exception()
         if error is not None:
             request.reply = error
         elif request.reply is None:
@@ -197,7 +213,7 @@ class Batcher:
             try:
                 request.reply = request.encode(request)
             except Exception as error:
-                log.exception("A reply cannot be written.", extra={"id": request.id})
+                log.exception("A reply cannot be written.", extra={"id": request.call.id.decode()})
                 request.reply = error
                 continue
             for found in request.found:
@@ -221,12 +237,12 @@ class Batcher:
 
 
 def _row(request: Request) -> tuple[str, dict[str, str]]:
-    data = {"id": request.id, "input": request.body.decode()}
+    data = {"id": request.call.id.decode(), "input": request.call.body.decode()}
     if not request.parts:
         return "feedback", data
-    body, headers = request.reply
-    said = body.decode() if not headers else ""  # but for tensors in binary
-    return "asked" if request.slow else "given", data | {"answer": said}
+    assert isinstance(request.reply, Reply)
+    data["answer"] = "" if request.reply.headers else request.reply.body.decode()  # but for tensors in binary
+    return "asked" if request.slow else "given", data
 
 
 def listed(column: Any) -> list[Any]:
