@@ -1,4 +1,5 @@
-"""Natural batching: all that comes while one batch is answered is the next batch; there is no timer.
+"""Natural batching: all that comes while one batch is answered, and as long as each turn of the loop brings more, is
+the next batch; there is no timer.
 
 A batch calls the kernels, writes one transaction to the journal, and only then hands over the replies; so whatever was
 replied is in the journal. Short batches are answered in the event loop itself, because a second thread, each time it
@@ -24,13 +25,13 @@ import numpy as np
 
 from hasten.errors import HastenError
 from hasten.journal import Journal
-from hasten.serve.connection import Call, Reply
+from hasten.serve.connection import Call, HttpError, Reply
 from hasten.serve.lanes import Full, Lane
 from hasten.serve.served import Columns, Found, Served
 
 log = logging.getLogger(__name__)
 AT_ONCE = 256  # requests of a batch
-SHORT = 2e-3  # seconds that a batch may take in the event loop
+SHORT = 4e-3  # processor seconds that a batch may take in the event loop
 CLOSED = "The slow lane was closed."
 WEIGHT = 0.1  # of the latest batch in what an item is thought to take
 
@@ -54,8 +55,7 @@ class Batch:
     """What was done at once, for metrics and the page."""
 
     requests: list[Request]  # that are done
-    when: float = 0.0
-    seconds: float = 0.0
+    seconds: float = 0.0  # of the processor
     sources: Counter[tuple[str, bool]] = field(default_factory=Counter)  # items by source, and whether they are proved
     n_asked: int = 0  # items handed to the slow lane
 
@@ -76,8 +76,9 @@ class Batcher:
         self.answered, self.seen = told  # what is called with each request that is done, and with each batch
         self.waiting: set[Request] = set()  # all that is not answered yet
         self._next: list[Request] = []  # that came since the last batch, or are back from the slow lane
+        self._n_before = 0  # how many there were one turn of the loop ago
         self._busy = False  # whether a batch is under way, or about to be
-        self._seconds = SHORT / AT_ONCE  # that an item takes
+        self._seconds = SHORT / AT_ONCE  # of the processor that an item takes
         self._thread = ThreadPoolExecutor(1, "hasten fast lane")
 
     def put(self, request: Request) -> None:
@@ -94,7 +95,12 @@ class Batcher:
             self.loop.call_soon(self._begin)
 
     def _begin(self) -> None:
-        """Answers what came."""
+        """Answers what came, once a turn of the loop brings no more."""
+        if self._n_before < len(self._next) < AT_ONCE:
+            self._n_before = len(self._next)
+            self.loop.call_soon(self._begin)
+            return
+        self._n_before = 0
         batch, self._next = self._next[:AT_ONCE], self._next[AT_ONCE:]
         if sum([request.n_items for request in batch]) * self._seconds < SHORT:
             self._end(self._answer(batch))
@@ -141,7 +147,7 @@ class Batcher:
     # -- in the loop, or in the thread ------------------------------------------------------------------
 
     def _answer(self, requests: list[Request]) -> Batch:
-        began, batch = time.perf_counter(), Batch([])
+        began, batch = time.thread_time(), Batch([])
         new = [request for request in requests if not request.found and request.parts]
         try:
             self._quick(new)
@@ -158,7 +164,7 @@ class Batcher:
             batch.requests = requests
             for request in requests:
                 request.reply = error
-        batch.when, batch.seconds = time.time(), time.perf_counter() - began
+        batch.seconds = time.thread_time() - began
         n_items = sum([request.n_items for request in new])
         if n_items:
             self._seconds += WEIGHT * (batch.seconds / n_items - self._seconds)
@@ -231,9 +237,10 @@ class Batcher:
             if kept:
                 journal.write(map(_row, kept))
         except Exception as error:
-            log.exception("The journal cannot be written.")
+            log.error("The journal cannot be written: %s", error)
             for request in kept:
-                request.reply = error
+                why = "The journal cannot be written, so nobody may have the answer; the log of the server says more."
+                request.reply = HttpError(503, why)
 
 
 def _row(request: Request) -> tuple[str, dict[str, str]]:

@@ -107,7 +107,7 @@ class Connection:
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            self.ending = True  # whatever comes in the other protocol is not read
+            pass  # whatever comes in the other protocol is not read: the connection ends
         except httptools.HttpParserError:
             self.refuse(400, "This is not HTTP/1.1.")
         if self.reading is not None and not self._whole_head:
@@ -156,7 +156,11 @@ class Connection:
         """Takes in a header."""
         self._n_head += len(name) + len(value) + 4
         if self.reading is not None:
-            self.reading.headers[name.lower()] = value
+            name = name.lower()
+            if name == b"host" and name in self.reading.headers:
+                self.refuse(400, "Name one Host.")
+            else:
+                self.reading.headers[name] = value
 
     def on_headers_complete(self) -> None:
         """Checks how much is to come."""
@@ -166,7 +170,8 @@ class Connection:
         headers, self._whole_head = call.headers, True
         self._check_head(len(self._url) + self._n_head)
         call.method = self.parser.get_method()
-        call.close = self.parser.get_http_version() != "1.1" or not self.parser.should_keep_alive()
+        keeps = self.parser.should_keep_alive() and not self.parser.should_upgrade()
+        call.close = self.parser.get_http_version() != "1.1" or not keeps
         if self._url[:1] != b"/":
             url = httptools.parse_url(self._url)
             path, call.query = url.path or b"/", url.query or b""
