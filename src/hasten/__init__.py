@@ -17,7 +17,6 @@ from hasten.errors import (
     ProblemError,
     ProgramError,
     SchemaError,
-    SolverDisagrees,
     SolverError,
 )
 from hasten.hosts.milp import milp
@@ -46,6 +45,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Batch",
     "BeamSearch",
+    "Cascade",
     "Certified",
     "Certifier",
     "Family",
@@ -68,7 +68,6 @@ __all__ = [
     "Solution",
     "Solutions",
     "Solver",
-    "SolverDisagrees",
     "SolverError",
     "Source",
     "Speedup",
@@ -92,6 +91,8 @@ _HOSTS = ("cvxpy", "linopy", "pulp", "pyepo", "pyomo")  # modules that are impor
 def __getattr__(name: str) -> Any:
     if name in _HOSTS:
         return import_module(f"hasten.{name}")
+    if name == "Cascade":  # few need it, and it brings what a server and a journal need
+        return import_module("hasten.cascade").Cascade
     raise AttributeError(f"module 'hasten' has no attribute {name!r}")
 
 
