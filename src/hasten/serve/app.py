@@ -197,9 +197,9 @@ class App:
             reply = HttpError(503, "Too many requests wait for the black box. Ask again later.", AGAIN)
         elif isinstance(reply, HastenError):
             reply = HttpError(422, str(reply))
-        elif isinstance(reply, Exception) and not isinstance(reply, HttpError):
+        elif not isinstance(reply, Reply | HttpError):
             reply = HttpError(503, f"No answer: {type(reply).__name__}: {reply}", AGAIN)
-        self._send(request.call, reply.reply if isinstance(reply, HttpError) else reply)
+        self._send(request.call, reply if isinstance(reply, Reply) else reply.reply)
 
     def predict(self, call: Call) -> None:
         """Answers one input in JSON, or a list of them."""

@@ -75,7 +75,8 @@ class Call:
     def __init__(self, connection: Connection) -> None:
         self.connection, self.headers = connection, dict[bytes, bytes]()
         self.method, self.path, self.query, self.body, self.id = b"", "", b"", b"", b""
-        self.began, self.close, self.error = 0.0, True, None
+        self.began, self.close = 0.0, True
+        self.error: HttpError | None = None
 
 
 class Connection:
