@@ -77,7 +77,7 @@ MAY_IMPORT = {
     "serve": f"journal {CORE} {PAPER} tasks.tagging {PROGRAMS} cascade hasten",
     "commands": f"{CORE} {EDGES} {PROGRAMS} journal serve hasten",
     "cli": "errors support commands hasten",
-    "hasten": f"{CORE} {PROGRAMS} hosts padded",
+    "hasten": f"{CORE} {PROGRAMS} hosts padded cascade",
     "__main__": "cli",
 }
 
