@@ -31,7 +31,7 @@ class Part:
     prices: dict[int, Fraction] = field(default_factory=dict)
     out: dict[int, set[Label]] = field(default_factory=dict)  # by constraint: these are 0
     fixed: frozenset[int] = frozenset()  # variables that have one label
-    broken: int = -1  # a row that cannot hold
+    broken: tuple[int, ...] = ()  # rows of which one cannot hold
 
 
 class Program:
@@ -101,7 +101,7 @@ class Program:
             elif name == "price":
                 part.prices[given[0]] = Fraction(given[1])
             elif name == "count" and not given[1]:
-                (part.broken,) = given[0]
+                part.broken = tuple(given[0])
             elif name == "split":
                 splits.append((part, given[0], given[1][::-1], []))
                 part = self._next_part(*splits[-1])
@@ -144,7 +144,7 @@ class Program:
 
     def _leaf(self, part: Part) -> int:
         """Derives the bound of a part, or that nothing is left of it."""
-        for prices in ({}, {part.broken: -ONE}, {part.broken: ONE}):
+        for prices in ({}, *({r: u} for r in part.broken for u in (-ONE, ONE))):
             if all((r, "G" if u > 0 else "L") in self.names for r, u in prices.items()):
                 bound, used = self._combined(replace(part, sent={}, prices=prices), {})
                 if bound > 0:

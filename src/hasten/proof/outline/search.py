@@ -33,7 +33,7 @@ from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.clock import AT
 
 OUT, SPLIT, CHILD, END, CLOSE, MOVE, PRICE = 0, 1, 2, 3, 4, 5, 6  # events
-COST, LEAF, FORBIDDEN, TABLE = -1, -2, -3, -4  # why labels go, or a node is done: or a row, or TABLE less a factor
+COST, LEAF, TABLE = -1, -2, -3  # why labels go, or a node is done: or a row, or TABLE less a factor
 GAIN = 1e-4  # share of the gap to the goal that sweeps must gain
 
 
@@ -159,8 +159,10 @@ def say_messages(graph: Graph, proof: Proof, level: int) -> None:
     """Logs how messages differ from those of a level, and the multipliers that do, as certificates take them."""
     dual, message, multiplier = proof.dual, proof.tree.message[level], proof.tree.multiplier[level]
     for a in range(graph.scope.size):
-        f, v, m = graph.factor_of[a], graph.scope[a], graph.message_at[a]
-        if graph.table_at[f] >= 0 and graph.scope_first[f + 1] - graph.scope_first[f] > 1:  # others are costs of labels
+        f, v, m, n_free = graph.factor_of[a], graph.scope[a], graph.message_at[a], 0
+        for b in range(graph.scope_first[f], graph.scope_first[f + 1]):
+            n_free += proof.tight.n_left[graph.scope[b]] > 1
+        if graph.table_at[f] >= 0 and n_free > 1 and proof.tight.n_left[v] > 1:  # others are costs of labels
             for i in range(graph.first[v + 1] - graph.first[v]):
                 if dual.message[m + i] != message[m + i]:
                     say(proof, MOVE, a, i, dual.message[m + i] - message[m + i])
@@ -232,12 +234,12 @@ def go_back(graph: Graph, proof: Proof, level: int) -> None:
 def search(instance: Instance, proof: Proof) -> bool:
     """Logs the whole proof; false if there is only the bound of the first node, since the rest takes too much."""
     graph, (dual, tree, tight, told, goal, _, used), level = instance.graph, proof, 0
+    if not count_left(graph, tight, 1):
+        say(proof, CLOSE, COST, 0, 0.0)
+        return True
     for v in range(graph.order.size):
-        if not tell(graph, proof, v, FORBIDDEN):
-            return True
         tree.free[v] = 1
-        if graph.first[v + 1] - graph.first[v] == 1:  # the checker takes it out of its tables, too
-            say(proof, OUT, v, -1, FORBIDDEN)
+    copy(dual.belief, told, 0, graph.first[graph.order.size])
     if visit(instance, proof, 0, goal.first_sweeps):
         return True
     diving, n_nodes, root, mark = 0, 0, used[0], used[0]  # the level at which a dive began; -1: none
@@ -313,7 +315,6 @@ def log_proof(
         for at in range(small.first[min(1, small.order.size)]):
             cost[at] += constant
         start_dual(small, cost, dual)
-        count_left(small, tight, 1)
         used[1] = search(Instance(small, cost, work), proof)
     watch[AT] = 0
     keep((floats, ints, log[0], log[1], watch))
