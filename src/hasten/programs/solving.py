@@ -11,6 +11,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -31,14 +32,14 @@ from hasten.proof.objectives import Columns, look_at_objective, look_at_objectiv
 from hasten.proof.outcome import BOUND, OPEN, OUTCOME, PROVED
 from hasten.proof.steps import begins_with_looking
 from hasten.solvers import Progress, Solver, make_solver
-from hasten.solvers.base import answer
+from hasten.solvers.base import LATE, answer
 from hasten.solvers.failures import OnError
-from hasten.speedup.black_box import prove_or_solve, prove_or_solve_one, solve_one, unknown
+from hasten.speedup.black_box import better, prove_or_solve, prove_or_solve_one, solve_one, unknown
 from hasten.speedup.effort import EFFORTS, Effort, Schedule
 from hasten.speedup.parts import Limits
 from hasten.support.arrays import FloatArray, IntArray, plain
-from hasten.support.clock import now
-from hasten.support.threads import Cache
+from hasten.support.clock import NEVER, PATIENCE, Stop, now
+from hasten.support.threads import Cache, Work
 
 log = logging.getLogger(__name__)
 WITHOUT_LIMIT = Certifier()
@@ -196,16 +197,14 @@ class Solving:
         """The map from objectives to costs of labels."""
         return CostMap(self.found, self.structure)
 
-    def ask_native(
-        self, solver: str, cost: FloatArray, seconds: float, gap: float = 0.0, start: FloatArray | None = None
-    ) -> Any:
+    def ask_native(self, solver: str, *asked: Any) -> Any:
         """Asks a solver about the program as it is; another thread that asks meanwhile has a copy of its own."""
         idle = self._idle.setdefault(solver, [])
         try:
             native = idle.pop()
         except IndexError:
             native = NATIVE[solver](self.statement)
-        said = native.solve(cost, seconds, gap, start)
+        said = native.solve(*asked)
         idle.append(native)
         return said
 
@@ -279,6 +278,8 @@ class Solving:
             return certifier.after_looking(problem, seen.bound, seen.size) if looked else certifier(problem)
 
         def ask(found: Solution, patience: float, alone: bool) -> Solution:
+            if not alone and way.as_given and way.asked == "highs" and not highs_is_elsewhere():
+                return self._race(found, way, objective, deadline, tell)
             asked = self._solver(way, objective[None])
             limits = min(patience, deadline - now()), math.inf
             on_error = OnError.KEEP if alone else OnError.RAISE
@@ -295,6 +296,41 @@ class Solving:
             way.effort.solver_failed()
             proves = True
         return prove_or_solve_one(problem, certify, ask, way.effort, proves=proves, clock=way.clock)
+
+    def _race(
+        self,
+        found: Solution,
+        way: AskedSolver,
+        objective: FloatArray,
+        deadline: float,
+        tell: Callable[[Solution], None] | None,
+    ) -> Solution:
+        """Goes on with the proof while HiGHS works beside it: neither tells how long it takes. One stops the other."""
+        ours, theirs = Stop(), Stop()
+        asked = _AsGiven(self, objective[None], way, theirs)
+
+        def ask() -> Solution:
+            try:
+                return better(found, asked, deadline - now())
+            finally:
+                ours.set()
+
+        work = Work(ask)
+        work.begin()
+        try:
+            answers = Certifier(time_limit=max(0.0, deadline - now())).improving(found.problem, found, ours)
+            answers.tell = tell
+            best = answers.within(math.inf)
+            if not best.status.optimal:
+                work.ended.wait(None if deadline == math.inf else max(0.0, deadline + LATE - now()))
+        finally:
+            theirs.set()
+        if best.status.optimal or not work.ended.wait(PATIENCE):
+            return best
+        said, bound = work.result, max(best.bound, work.result.bound)
+        if not said.status.optimal and best.cost < said.cost:
+            said = replace(best, status=Status.WITHIN_GAP) if said.status is Status.WITHIN_GAP else best
+        return replace(said, bound=min(bound, said.cost))
 
     def prove_many(
         self, way: AskedSolver, cost: FloatArray, objectives: FloatArray, limit: float | None, progress: Progress | None
@@ -317,15 +353,15 @@ KNOWN = Cache[bytes, Solving](5_000_000)  # by digest; weighed by terms
 class _AsGiven:
     """A solver that is asked about a program as it was given."""
 
-    def __init__(self, solving: Solving, objectives: FloatArray, way: AskedSolver) -> None:
-        self.name, self._way, self._solving = str(way.asked), way, solving
+    def __init__(self, solving: Solving, objectives: FloatArray, way: AskedSolver, stop: Stop = NEVER) -> None:
+        self.name, self._way, self._solving, self._stop = str(way.asked), way, solving, stop
         self.interruptible = True  # it keeps time limits
         self._objectives, self._space = objectives, solving.found.space
 
     def solve(self, problem: Problem, time_limit: float | None = None, start: IntArray | None = None) -> Solution:
         """Asks it, from its own last answer on. It was checked against the rows as they were given, which are all."""
         seconds, way = math.inf if time_limit is None else time_limit, self._way
-        said = self._solving.ask_native(self.name, self._objectives[problem.id], seconds, way.gap, way.start)
+        said = self._solving.ask_native(self.name, self._objectives[problem.id], seconds, way.gap, way.start, self._stop)
         if said.x is None:
             if said.status is Status.FAILED:
                 raise ProgramError(said.reason)
