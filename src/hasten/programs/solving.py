@@ -34,10 +34,11 @@ from hasten.proof.steps import begins_with_looking
 from hasten.solvers import Progress, Solver, make_solver
 from hasten.solvers.base import LATE, answer
 from hasten.solvers.failures import OnError
+from hasten.solvers.portfolio import Race
 from hasten.speedup.black_box import better, prove_or_solve, prove_or_solve_one, solve_one, unknown
-from hasten.speedup.effort import EFFORTS, Effort, Schedule
+from hasten.speedup.effort import AIDED, ALONE, EFFORTS, TRIES, Effort, Schedule
 from hasten.speedup.parts import Limits
-from hasten.support.arrays import FloatArray, IntArray, plain
+from hasten.support.arrays import FloatArray, IntArray, plain, sizes_of
 from hasten.support.clock import NEVER, PATIENCE, Stop, now
 from hasten.support.threads import Cache, Work
 
@@ -147,6 +148,8 @@ class Solving:
         self.statement, self._like, self._insists = statement, like, insists
         self._idle: dict[str, list[Native]] = {}  # programs as solvers hold them, which nobody uses now
         self._ways: dict[str, AskedSolver] = {}
+        self._asked = False  # in limited time
+        self.plain = not statement.tables and not len(statement.products.left)  # as solvers take programs
 
     @classmethod
     def of(cls, statement: Statement) -> Solving:
@@ -197,6 +200,21 @@ class Solving:
         """The map from objectives to costs of labels."""
         return CostMap(self.found, self.structure)
 
+    def first_time(self, solver: str | Solver, seconds: float) -> Race | None:
+        """Returns what is faster on programs like this one that nobody has seen: HiGHS, or recognising them.
+
+        None where this is not the first time, where time is not limited, or where HiGHS would be no help.
+        """
+        asked, self._asked = self._asked, True
+        if asked or "found" in vars(self) or seconds == math.inf or solver != "highs":
+            return None
+        if not self.plain or highs_is_elsewhere():
+            return None
+        rows = self.statement
+        shares = [(rows.row_low == rows.row_high).mean(), (sizes_of(rows.row_first) == 2).mean()] if rows.n_rows else []
+        alike = len(rows.row_column).bit_length(), *(round(4 * float(share)) for share in shares)
+        return FIRST_TIMES.setdefault(alike, Race((AIDED, ALONE), TRIES))
+
     def ask_native(self, solver: str, *asked: Any) -> Any:
         """Asks a solver about the program as it is; another thread that asks meanwhile has a copy of its own."""
         idle = self._idle.setdefault(solver, [])
@@ -212,8 +230,7 @@ class Solving:
         """Returns how to ask a solver about the recognised program. Named solvers are cached."""
         way = self._ways.get(solver) if isinstance(solver, str) else None
         if way is None:
-            plainly = not self.statement.tables and not len(self.statement.products.left)
-            asked, as_given = solver, isinstance(solver, str) and solver in NATIVE and plainly
+            asked, as_given = solver, isinstance(solver, str) and solver in NATIVE and self.plain
             if solver == "highs" and not as_given and highs_is_elsewhere():
                 asked = "cpsat"
                 log.warning(
@@ -347,6 +364,7 @@ class Solving:
         )[0]
 
 
+FIRST_TIMES: dict[tuple[int, ...], Race] = {}  # by size, and how many rows are equations, or of two columns
 KNOWN = Cache[bytes, Solving](5_000_000)  # by digest; weighed by terms
 
 
@@ -361,7 +379,8 @@ class _AsGiven:
     def solve(self, problem: Problem, time_limit: float | None = None, start: IntArray | None = None) -> Solution:
         """Asks it, from its own last answer on. It was checked against the rows as they were given, which are all."""
         seconds, way = math.inf if time_limit is None else time_limit, self._way
-        said = self._solving.ask_native(self.name, self._objectives[problem.id], seconds, way.gap, way.start, self._stop)
+        asked = self._objectives[problem.id], seconds, way.gap, way.start, self._stop
+        said = self._solving.ask_native(self.name, *asked)
         if said.x is None:
             if said.status is Status.FAILED:
                 raise ProgramError(said.reason)
