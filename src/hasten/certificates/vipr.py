@@ -151,7 +151,7 @@ class Program:
                 left = {label for each in entries if out[each] is None for label in zip(scope, each, strict=True)}
                 for label in sorted({(v, i) for v in scope for i in self.labels[v]} - left - gone) if left else ():
                     i = scope.index(label[0])
-                    others = {found for each, found in out.items() if each[i] == label[1]}
+                    others = {found for each, found in out.items() if each[i] == label[1] and found is not None}
                     reasons = {next(k for k, labels in part.out.items() if other in labels) for other in others}
                     used = {self.names[(t, *other)]: 1 for other in others} | dict.fromkeys(reasons, 1)
                     used[self.names[(t, *label)]] = -1
