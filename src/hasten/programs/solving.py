@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from queue import Empty, SimpleQueue
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from hasten.errors import ProgramError, SolverWrong
 from hasten.model.problem import Problem
@@ -27,8 +27,8 @@ from hasten.programs.objectives import CostMap
 from hasten.programs.recognise import recognise
 from hasten.programs.state import FirstLook, Recognised
 from hasten.programs.statement import Statement
+from hasten.proof.branch.certify import certify_ruled, certify_some
 from hasten.proof.certifier import Certifier
-from hasten.proof.improve import improve_some
 from hasten.proof.outcome import BOUND, OPEN, OUTCOME, PROVED
 from hasten.solvers import Progress, Solver, make_solver
 from hasten.solvers.base import LATE, answer
@@ -273,7 +273,8 @@ class Solving:
         proving = Work(prove, ended.put)
         asking = Work(lambda: better(found, asked, max(0.0, deadline - now())), ended.put)
         first, second = proving, asking
-        if not cast(Any, improve_some).is_compiled:  # that takes longer than HiGHS on many programs
+        drivers: tuple[Any, ...] = certify_some, certify_ruled
+        if not any(driver.is_compiled for driver in drivers):  # that takes longer than HiGHS on many programs
             first, second, head_start = asking, proving, COMPILING
         try:
             first.begin()
