@@ -8,6 +8,7 @@ import math
 import signal
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from unittest.mock import Mock
@@ -19,12 +20,14 @@ from typer.testing import CliRunner
 
 import hasten
 from hasten.cli import app
+from hasten.programs import native
 from hasten.programs.native import NativeGurobi, NativeHighs, Said
 from hasten.programs.program import Program
 from hasten.programs.statement import Builder, Statement
 from hasten.proof.outcome import OPEN, PROVED
 from hasten.search.beam import ReducedSearch
 from hasten.speedup.effort import Effort
+from hasten.support.clock import LeftBehindError
 
 
 def slots(n: int = 5, maximize: bool = False, constant: float = 2.5) -> Statement:
@@ -416,3 +419,22 @@ def test_what_a_first_look_leaves_open_is_proved_at_once_from_the_second_time_on
     assert n_settled > 10
     way.effort.compared = True
     assert program._solving.prove_at_once(way, seen) is seen
+
+
+def test_a_solver_that_cannot_be_waited_for_leaves_its_best_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    def impatient(run: Callable[[], object], *_: object) -> object:
+        run()
+        raise LeftBehindError
+
+    rng = np.random.default_rng(0)
+    weights = rng.integers(1, 100, (20, 30)).astype(float)
+    program = hasten.adopt(
+        c=-rng.integers(1, 100, 30), integrality=1, bounds=(0, 1), constraints=(weights, -np.inf, weights.sum(1) // 2)
+    )
+    solver, cost = NativeHighs(program.statement), program.statement.objective
+    truth = solver.solve(cost, math.inf)
+    monkeypatch.setattr(native, "run_waiting", impatient)
+    left = solver.solve(cost, math.inf)
+    assert left.status is hasten.Status.TIME_LIMIT
+    assert left.x is not None
+    assert left.bound <= truth.bound <= cost @ left.x

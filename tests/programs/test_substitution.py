@@ -155,6 +155,7 @@ def test_a_class_of_an_e_graph_is_one_variable() -> None:
     assert "are sums of others" in program.describe()
     assert program.solve().objective == random_programs.best(program.statement) == 4.0
 
+
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10**6))
 def test_large_sums_of_whole_columns_are_substituted(seed: int) -> None:

@@ -88,8 +88,9 @@ class NativeHighs:
         try:
             return run_waiting(partial(self._run, cost, seconds, gap, start, stop), stop.set, now() + seconds + LATE)
         except LeftBehindError:
+            best = self._here.best
             self._here = HighsProgram(self._arrays)
-            return highs_program.Said(TIME)
+            return best or highs_program.Said(TIME)
 
 
 class NativeGurobi:

@@ -38,10 +38,12 @@ class HighsProgram:
 
     `program` has arrays, all by name: the bounds `low` and `high` of columns and which of them are `whole`; rows as
     `row_first`, `row_column`, `row_weight`, `row_low` and `row_high`. `stop`, if set, is asked now and then whether to
-    stop; being asked takes up to a tenth as long as a small problem.
+    stop; being asked takes up to a tenth as long as a small problem. `best` is then the best answer of a run that has
+    not ended yet, for whoever cannot wait.
     """
 
     stop: Callable[[], bool] | None = None
+    best: Said | None = None
 
     def __init__(self, program: Mapping[str, Any], options: Mapping[str, Any] = TIGHT) -> None:
         import highspy
@@ -87,7 +89,7 @@ class HighsProgram:
         highs.changeColsCost(len(cost), self._columns, np.asarray(cost, dtype=np.float64))
         highs.setOptionValue("time_limit", math.inf if math.isinf(seconds) else highs.getRunTime() + max(0.0, seconds))
         self._listen()
-        self.warm, was_warm = True, self.warm
+        self.best, self.warm, was_warm = None, True, self.warm
         highs.run()
         said = highs.getModelStatus()
         if said == status.kUnboundedOrInfeasible and not self._bounded:  # presolve cannot tell which
@@ -120,9 +122,10 @@ class HighsProgram:
         listens = self.stop is not None
         if listens != self._listens:
             with suppress(AttributeError):  # older versions do not ask
-                for event in (self._highs.cbSimplexInterrupt, self._highs.cbMipInterrupt):
+                asks, better = (self._highs.cbSimplexInterrupt, self._highs.cbMipInterrupt), self._highs.cbMipSolution
+                for event, answer in ((asks[0], self._tell), (asks[1], self._tell), (better, self._keep)):
                     if listens:
-                        event.subscribe(self._tell)
+                        event.subscribe(answer)
                     else:
                         event.clear()
             self._listens = listens
@@ -130,6 +133,13 @@ class HighsProgram:
     def _tell(self, event: Any) -> None:
         """Tells HiGHS whether to stop; it would remember that from its last run."""
         event.data_in.user_interrupt = self.stop is not None and self.stop()
+
+    def _keep(self, event: Any) -> None:
+        """Keeps a better answer of a run that goes on."""
+        told = event.data_out
+        self.best = Said(
+            TIME, list(told.mip_solution), float(told.objective_function_value), float(told.mip_dual_bound)
+        )
 
     def start_from(self, values: Any) -> None:
         """Gives HiGHS values of the first columns to start from, nan for none; it works out the others."""
