@@ -131,6 +131,8 @@ def _open_bytes(path: AnyPath, place: Callable[[], str], encoding: str = "utf-8-
     """Opens a file for its bytes, unpacked; what goes wrong while they are read is raised with the `place` reached."""
     if "\0" in os.fspath(path):
         raise CorpusError(f"{os.fspath(path)!r}: A name holds no null character. Check the path.")
+    if not os.fspath(path):
+        raise CorpusError("The name of a file is empty. Name one, or - for standard input.")
     with ExitStack() as stack:
         try:
             raw: Any = _standard_input() if path == "-" else stack.enter_context(open(path, "rb"))
