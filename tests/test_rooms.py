@@ -73,7 +73,7 @@ MAY_IMPORT = {
     "jax": f"{CORE} padded",
     "bench": f"{CORE} {SCORING} tasks.evaluation",
     "paper": f"{CORE} {PAPER}",
-    "warm": f"{CORE} {PAPER} programs paper sums padded",
+    "warm": f"{CORE} {PAPER} bench programs paper sums padded",
     "serve": f"journal {CORE} {PAPER} tasks.tagging {PROGRAMS} cascade hasten",
     "commands": f"{CORE} {EDGES} {PROGRAMS} journal serve hasten",
     "cli": "errors support commands hasten",
