@@ -46,11 +46,10 @@ from hasten.sums import marginals, sample
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.terminal import Tell, tell_nobody
 from hasten.tasks.entity_relation.data.synthetic import generate
-from hasten.tasks.entity_relation.names import Training
 from hasten.tasks.entity_relation.scoring import black_box
 from hasten.tasks.entity_relation.scoring.features import intern
 from hasten.tasks.entity_relation.tagger import Tagger, TrainingSettings
-from hasten.tasks.entity_relation.task import EntityRelationTask
+from hasten.tasks.entity_relation.task import EntityRelationTask, Training
 
 CUT_SIDE = 9  # of a grid that is cut: a smaller one is eliminated
 CLIQUE = 12  # variables of a clique that is neither eliminated nor thin

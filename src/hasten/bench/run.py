@@ -30,10 +30,9 @@ from hasten.support.terminal import tell_nobody
 from hasten.support.words import Html, join, tag
 from hasten.tasks.entity_relation.data.corpora import Corpora, Split, parts_of
 from hasten.tasks.entity_relation.data.corpus import Sentence
-from hasten.tasks.entity_relation.names import Training
 from hasten.tasks.entity_relation.scoring.features import intern
 from hasten.tasks.entity_relation.scoring.training import train_black_box
-from hasten.tasks.entity_relation.task import EntityRelationTask
+from hasten.tasks.entity_relation.task import EntityRelationTask, Training
 from hasten.tasks.evaluation.charts import Axis, Point, Series, figure
 from hasten.tasks.evaluation.page import Column, Entry, Line, column, html_table, markdown_table, page, terminal_table
 

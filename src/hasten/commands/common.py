@@ -20,7 +20,7 @@ from hasten.speedup.mode import TextMode
 from hasten.support.files import output_directory, write_whole
 from hasten.support.terminal import Tell, printable, show_progress
 from hasten.support.words import count
-from hasten.tasks.entity_relation.names import BlackBox
+from hasten.tasks.entity_relation.task import BlackBox
 
 if TYPE_CHECKING:
     from hasten.tasks.entity_relation.data.corpus import Sentence

@@ -19,7 +19,7 @@ from hasten.speedup.mode import TextMode
 from hasten.support.files import output_directory
 from hasten.support.terminal import show_progress, tell_nobody
 from hasten.support.words import count
-from hasten.tasks.entity_relation.names import BlackBox
+from hasten.tasks.entity_relation.task import BlackBox
 
 if TYPE_CHECKING:
     pass
