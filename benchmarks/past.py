@@ -56,7 +56,7 @@ def measure_packing(n_items: int, n_learned: int, n: int, console: Console) -> d
     schema = batch.structures[0].schema
     plain, past = Speedup(schema), Speedup(schema, answer=Certified(past=64))
     past.predict(batch[:n_learned])
-    pool = past._pool()
+    pool = past._oracle.pool
     assert pool is not None
     n_kept, asked = len(pool), batch[n_learned:]
     best = pool.best(asked)

@@ -76,7 +76,7 @@ MAY_IMPORT = {
     "serve": f"journal {CORE} {PAPER} tasks.tagging {PROGRAMS} cascade hasten",
     "commands": f"{CORE} {EDGES} {PROGRAMS} journal serve hasten",
     "cli": "errors support commands hasten",
-    "hasten": f"{CORE} {PROGRAMS} hosts padded",
+    "hasten": f"{CORE} {PROGRAMS} hosts padded cascade",
     "__main__": "cli",
 }
 
@@ -93,10 +93,6 @@ FORWARD = {
     "speedup.predictor: save() imports speedup.persistence",
     "speedup.predictor: digest() imports speedup.persistence",
     "speedup.predictor: load() imports speedup.persistence",
-    *(
-        f"model.{step}: _repr_html_() imports model.display"
-        for step in (["schema", "structure", "problem", "batch", "solution"])
-    ),
     "trace.events: section() imports trace.drawing",
     "trace.events: _repr_svg_() imports trace.drawing",
     "trace.events: _repr_html_() imports trace.drawing",

@@ -17,7 +17,6 @@ from hasten.errors import (
     ProblemError,
     ProgramError,
     SchemaError,
-    SolverDisagrees,
     SolverError,
 )
 from hasten.learning.gate import Gate
@@ -36,6 +35,7 @@ from hasten.speedup.parts import Certified, Learned, Limits, Search, Trust
 from hasten.speedup.predictor import Speedup
 
 if TYPE_CHECKING:
+    from hasten.cascade import Cascade
     from hasten.hosts.milp import milp
     from hasten.padded.decoding import decode
     from hasten.programs.adopting import adopt, adopt_all
@@ -48,6 +48,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Batch",
     "BeamSearch",
+    "Cascade",
     "Certified",
     "Certifier",
     "Family",
@@ -70,7 +71,6 @@ __all__ = [
     "Solution",
     "Solutions",
     "Solver",
-    "SolverDisagrees",
     "SolverError",
     "Source",
     "Speedup",
@@ -90,6 +90,7 @@ __all__ = [
 
 _HOSTS = ("cvxpy", "linopy", "pulp", "pyepo", "pyomo")  # modules that are imported once somebody asks for them
 _LATER = {  # names likewise, by their module: labelling text needs none of them
+    "Cascade": "cascade",
     "milp": "hosts.milp",
     "decode": "padded.decoding",
     **dict.fromkeys(("adopt", "adopt_all"), "programs.adopting"),

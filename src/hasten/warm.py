@@ -15,7 +15,6 @@ from hasten.certificates.writing import Draft, stated
 from hasten.jit import tiers
 from hasten.learning.gate import Gate
 from hasten.learning.learner import Learner
-from hasten.learning.mining import Evidence
 from hasten.learning.perceptron import Perceptron, StepSize
 from hasten.learning.tables import Changing
 from hasten.model.batch import ONLY, Batch
@@ -38,8 +37,7 @@ from hasten.search.beam import BeamSearch, ConstrainedSearch, ReducedSearch, gre
 from hasten.solvers import make_solver
 from hasten.speedup.calibration import Calibrator
 from hasten.speedup.gated import GatedSearch
-from hasten.speedup.mode import TextMode
-from hasten.speedup.parts import Trust
+from hasten.speedup.parts import TextMode, Trust
 from hasten.speedup.pool import AnswerPool
 from hasten.speedup.predictor import Speedup
 from hasten.sums import marginals, sample
@@ -175,7 +173,6 @@ def _learn(problem: Problem) -> None:
     batch, every = _noise(problem, 8), np.arange(8)
     answers = Certifier()(batch)
     Learner(progress=False, enforce=False, look_ahead=False).fit(batch, answers)
-    Evidence.of(batch, answers.values, every)
     changing = Changing(batch, np.zeros(problem.structure.schema.n_weights, dtype=bool))
     Perceptron(changing, batch, answers.values, StepSize(1.0, 0.0)).run(every)
     others = Certifier()(_noise(problem, 60, seed=1))  # there is much to learn from, and nothing to agree with

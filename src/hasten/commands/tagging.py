@@ -13,7 +13,7 @@ from hasten.commands import common
 from hasten.commands.common import Command, Group, errors, name_of, say, telling, wrote
 from hasten.commands.experiments import run_comparison
 from hasten.errors import ProblemError
-from hasten.speedup.mode import TextMode
+from hasten.speedup.parts import TextMode
 from hasten.support.files import output_directory
 from hasten.support.terminal import show_progress
 from hasten.support.words import count

@@ -15,7 +15,7 @@ from hasten.commands import common
 from hasten.commands.common import MILLION, console, errors, passing_over, say, wrote
 from hasten.errors import CorpusError
 from hasten.solvers import check_solver
-from hasten.speedup.mode import TextMode
+from hasten.speedup.parts import TextMode
 from hasten.support.files import output_directory
 from hasten.support.terminal import show_progress, tell_nobody
 from hasten.support.words import count

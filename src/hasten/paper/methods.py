@@ -320,7 +320,7 @@ def calibrate(test_set: SentenceTestSet, learning_set: LearningSet) -> list[tupl
         elif not skips:
             note = f"every cost computed: no θ kept within {how.risk:.0%} of changed answers"
         entry = {
-            "width": how.width,
+            "width": width,
             "enforce": enforce,
             "theta": finite(how.theta),
             "changed": how.changed if skips else None,

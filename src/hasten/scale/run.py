@@ -28,7 +28,7 @@ from hasten.scale import places, shards
 from hasten.scale.shards import Shard
 from hasten.scale.work import Answerer, Bad, Counts, Work
 from hasten.speedup.audit import Agreement
-from hasten.speedup.history import Counters
+from hasten.speedup.state import Counters
 from hasten.support.checks import brief, check_whole
 from hasten.support.terminal import Pace, Tell, tell_nobody
 from hasten.support.workers import in_processes

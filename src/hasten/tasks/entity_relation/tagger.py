@@ -15,8 +15,7 @@ import numpy as np
 from hasten.errors import ModelError, ProblemError
 from hasten.search.beam import BeamSearch
 from hasten.speedup.calibration import problems_needed
-from hasten.speedup.mode import TextMode
-from hasten.speedup.parts import Certified, Limits, Search, Trust, as_answer, search_of
+from hasten.speedup.parts import Certified, Limits, Search, TextMode, Trust, as_answer, search_of
 from hasten.speedup.persistence import content, of_content
 from hasten.speedup.predictor import Speedup
 from hasten.support import forms
@@ -117,7 +116,7 @@ class Tagger:
         if len(batch) - cut >= problems_needed(risk):
             tell("Calibrating theta", None)
             chosen = speedup.calibrate(batch.select(np.arange(cut, len(batch))), risk=risk)
-            search = replace(search, theta=chosen.theta, width=chosen.width)
+            search = replace(search, theta=chosen.theta)
             note = f"Search mode: {' '.join(str(chosen).splitlines()[:2])}."
         speedup.set_params(answer=Certified(search=search), limits=Limits(max_nodes=MAX_NODES))
         return cls(task, scorer, speedup, note)
