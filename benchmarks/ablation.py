@@ -33,8 +33,7 @@ from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier
 from hasten.search.beam import BeamSearch, ReducedSearch
 from hasten.support.terminal import tell_nobody
-from hasten.tasks.entity_relation.names import Training
-from hasten.tasks.entity_relation.task import EntityRelationTask
+from hasten.tasks.entity_relation.task import EntityRelationTask, Training
 
 TASK = EntityRelationTask(features="both")
 WIDTHS = (1, 2, 4, 8)

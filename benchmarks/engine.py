@@ -20,7 +20,7 @@ import numpy as np
 from rich.table import Table
 
 from hasten.bench.families import FAMILIES
-from hasten.bench.tables import duration, times, wide_console
+from hasten.bench.run import duration, times, wide_console
 from hasten.errors import SolverError
 from hasten.kernels.tolerance import TOLERANCE
 from hasten.model.batch import Batch

@@ -26,9 +26,8 @@ from hasten.support.terminal import show_progress, tell_nobody
 from hasten.tasks.entity_relation.data.corpora import Corpora, parts_of
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.extraction import train_black_box
-from hasten.tasks.entity_relation.names import BlackBox
 from hasten.tasks.entity_relation.scoring.gold import gold
-from hasten.tasks.entity_relation.task import EntityRelationTask
+from hasten.tasks.entity_relation.task import BlackBox, EntityRelationTask
 from hasten.tasks.evaluation.study import f1_of
 
 TASK = EntityRelationTask(features="triples")

@@ -1,14 +1,11 @@
-"""What past answers are worth: on items packed again and again, and on sentences.
+"""What past answers are worth on items packed again and again.
 
-    python benchmarks/past.py                                        # packing, and synthetic news
-    python benchmarks/past.py --corpus CONLL04 --unlabeled MORE...   # and real news
+    python benchmarks/past.py
 
-Packing: items worth about what they weigh, within three limits; each problem changes what they are worth a little. The
+Items are worth about what they weigh, within three limits; each problem changes what they are worth a little. The
 pool learns from 200 problems. On 50 others: how often the best of its labellings is optimal; certified answers
-by HiGHS with and without it, alternating; and branching alone, of 100,000 nodes at most, with and without it.
-
-Sentences: an amortizer learns from some of the unlabeled sentences and is asked about others: the share that its
-theorems answer, how many of these are not optimal (which must be none), and microseconds for each lookup and proof.
+by HiGHS with and without it, alternating; and branching alone, of 100,000 nodes at most, with and without it. What past
+answers of sentences prove stands in the report of `hasten reproduce`.
 """
 
 from __future__ import annotations
@@ -21,21 +18,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from hasten.paper.amortizer import Amortizer
 from rich.console import Console
 
 from hasten import Batch, Certifier, Rule, Schema, Solutions, Speedup
 from hasten.speedup.calibration import disagreeing
 from hasten.speedup.parts import Certified
-from hasten.support.terminal import tell_nobody
-from hasten.tasks.entity_relation.data.corpora import Corpora
-from hasten.tasks.entity_relation.data.corpus import split
-from hasten.tasks.entity_relation.names import Training
-from hasten.tasks.entity_relation.scoring.features import intern
-from hasten.tasks.entity_relation.scoring.training import train_black_box
-from hasten.tasks.entity_relation.task import EntityRelationTask
-
-TASK = EntityRelationTask(features="triples")
 
 
 def packing(n: int, n_items: int, noise: float, seed: int = 0) -> Batch:
@@ -111,59 +98,12 @@ def tell(row: dict[str, Any], console: Console) -> None:
     console.print("; ".join(f"{key} {value}" for key, value in shown.items()), highlight=False)
 
 
-def measure_sentences(corpora: Corpora, training: str, console: Console) -> list[dict[str, Any]]:
-    """Looks sentences up among others."""
-    train, _ = split(corpora.labelled, 0.7, 0)
-    scorer = train_black_box(training, train, TASK, seed=0, tell=tell_nobody)
-    text = intern(corpora.unlabeled)
-    batch = TASK.batch(text.n_entities, scorer.costs(text)[0])
-    answers = Certifier()(batch)
-    cut = len(batch) * 9 // 10
-    asked = batch[cut:]
-    proof = min(timed(lambda: Certifier()(asked))[1] for _ in range(5))
-    found = []
-    for name, settings, n in (
-        ("exact", {}, cut),
-        ("margins", {"margins": True}, cut),
-    ):
-        amortizer = Amortizer(max_problems=1024, **settings)
-        _, learning = timed(lambda amortizer=amortizer, n=n: amortizer.learn(answers[:n]))  # type: ignore[misc]
-        some = asked
-        amortizer(some[:1])
-        said, seconds = timed(lambda amortizer=amortizer, some=some: amortizer(some))  # type: ignore[misc]
-        wrong = int((disagreeing(said, answers[cut : cut + len(some)]) & said.valid).sum())
-        small = text.n_entities[cut : cut + len(some)] <= 3
-        row = {
-            "black box": training,
-            "theorem": name,
-            "kept": len(amortizer),
-            "answered": float(said.valid.mean()),
-            "answered of up to 3 entities": float(said.valid[small].mean()),
-            "wrong": wrong,
-            "lookup": 1e6 * seconds / len(some),
-            "proof": 1e6 * proof / len(asked),
-            "learning": learning,
-        }
-        found.append(row)
-        tell(row, console)
-    return found
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--corpus", type=Path)
-    parser.add_argument("--unlabeled", type=Path, nargs="*", default=[])
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     console = Console(width=120)
-    results: dict[str, Any] = {
-        "packing": [measure_packing(n_items, 200, 50, console) for n_items in (20, 30, 40)],
-        "sentences": measure_sentences(Corpora.made_up(1000), Training.STRUCTURED, console),
-    }
-    if args.corpus:
-        corpora = Corpora.read(args.corpus, args.unlabeled)
-        for training in Training:
-            results["sentences"] += measure_sentences(corpora, training, console)
+    results = {"packing": [measure_packing(n_items, 200, 50, console) for n_items in (20, 30, 40)]}
     if args.out:
         args.out.write_text(json.dumps(results, indent=1))
 

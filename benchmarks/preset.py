@@ -26,10 +26,9 @@ from hasten.search.beam import BeamSearch, greedy
 from hasten.support.terminal import tell_nobody
 from hasten.tasks.entity_relation.data.corpora import Corpora
 from hasten.tasks.entity_relation.data.corpus import Sentence, split
-from hasten.tasks.entity_relation.names import Training
 from hasten.tasks.entity_relation.scoring.features import Text, intern
 from hasten.tasks.entity_relation.scoring.training import train_black_box
-from hasten.tasks.entity_relation.task import EntityRelationTask
+from hasten.tasks.entity_relation.task import EntityRelationTask, Training
 from hasten.tasks.evaluation.study import Measuring
 
 ANY_GAP = 5e-324  # as a theta: skips where there is any gap, which is how the paper defines 0

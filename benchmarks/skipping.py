@@ -43,10 +43,9 @@ from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.terminal import show_progress, tell_nobody
 from hasten.tasks.entity_relation.data.corpora import Corpora
 from hasten.tasks.entity_relation.data.corpus import split
-from hasten.tasks.entity_relation.names import Training
 from hasten.tasks.entity_relation.scoring.features import intern
 from hasten.tasks.entity_relation.scoring.training import train_black_box
-from hasten.tasks.entity_relation.task import EntityRelationTask
+from hasten.tasks.entity_relation.task import EntityRelationTask, Training
 
 TASK = EntityRelationTask(features="triples")
 

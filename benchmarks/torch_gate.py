@@ -30,12 +30,11 @@ import hasten.torch as ht
 from hasten.support.terminal import tell_nobody
 from hasten.tasks.entity_relation.data.corpora import Corpora
 from hasten.tasks.entity_relation.data.corpus import Sentence, split
-from hasten.tasks.entity_relation.names import Training
 from hasten.tasks.entity_relation.neural.encoder import SIZE, loaded
 from hasten.tasks.entity_relation.scoring.features import intern
 from hasten.tasks.entity_relation.scoring.gold import gold
 from hasten.tasks.entity_relation.scoring.training import train_black_box
-from hasten.tasks.entity_relation.task import EntityRelationTask, ordered_pairs
+from hasten.tasks.entity_relation.task import EntityRelationTask, Training, ordered_pairs
 
 TASK = EntityRelationTask(features="triples")
 LONGEST = 40  # words

@@ -33,11 +33,11 @@ from hasten.support.arrays import IntArray
 from hasten.support.terminal import tell_nobody
 from hasten.tasks.entity_relation.data.corpora import Corpora
 from hasten.tasks.entity_relation.data.corpus import Sentence
-from hasten.tasks.entity_relation.names import Training
 from hasten.tasks.entity_relation.scoring import black_box
 from hasten.tasks.entity_relation.scoring.features import MAX_FEATURES, Text, intern, variable_features
 from hasten.tasks.entity_relation.scoring.gold import gold
 from hasten.tasks.entity_relation.scoring.training import N_BUCKETS, train_black_box
+from hasten.tasks.entity_relation.task import Training
 from hasten.tasks.evaluation.page import column, terminal_table
 
 # Vowpal Wabbit's numbers of the labels.

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hasten.bench import run, tables
+from hasten.bench import run
 from hasten.bench.families import FAMILIES, TASK, plant
 from hasten.bench.peers import PEERS, Peer, Round, Worker, measure, warm_up
 from hasten.errors import HastenError, ProblemError
@@ -170,14 +170,14 @@ def test_ratios_count_only_what_both_solved():
 
 
 def test_a_slope_is_a_power_of_the_size():
-    assert tables.slope_through([2, 4, 8], [4.0, 16.0, 64.0]) == pytest.approx(2.0)
-    assert math.isnan(tables.slope_through([2], [1.0]))
+    assert run.slope_through([2, 4, 8], [4.0, 16.0, 64.0]) == pytest.approx(2.0)
+    assert math.isnan(run.slope_through([2], [1.0]))
 
 
 def test_figures_are_short():
-    assert tables.duration(1.5e-5) == "15 µs"
-    assert tables.times(123.4) == "123×"
-    assert tables.times(1.23) == "1.2×"
+    assert run.duration(1.5e-5) == "15 µs"
+    assert run.times(123.4) == "123×"
+    assert run.times(1.23) == "1.2×"
 
 
 def test_the_machine_is_described():

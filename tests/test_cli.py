@@ -147,6 +147,7 @@ ERRORS = [
     (["train", "nowhere.jsonl", "--out", "new/model"], "nowhere.jsonl"),
     (["convert", "nowhere.jsonl", "out.jsonl", "--format", "xml"], "no corpus format 'xml'"),
     (["convert", ".", "out.jsonl"], ". is a directory. Name a file in it."),
+    (["convert", "", "out.jsonl"], "The name of a file is empty. Name one, or - for standard input."),
     (["convert", __file__, "-"], "Name it: --format, one of jsonl"),
     (["train", __file__, "--out", "model"], "hasten convert, with --format one of jsonl"),
 ]

@@ -21,7 +21,7 @@ MODEL = "errors support kernels model"
 PROOF = "proof proof.elimination"
 CORE = f"{MODEL} certificate certificates jit kernels.search trace search {PROOF} solvers learning speedup"
 DATA = "tasks.text tasks.entity_relation.data tasks.entity_relation.data.corpus tasks.entity_relation.data.formats"
-TASK = f"{DATA} tasks.entity_relation.names tasks.entity_relation.task"
+TASK = f"{DATA} tasks.entity_relation.task"
 SCORING = f"{TASK} tasks.entity_relation.scoring"
 SHARED = "tasks.task tasks.evaluation"
 LABELLING = "tasks.entity_relation"
@@ -59,7 +59,6 @@ MAY_IMPORT = {
     "tasks.evaluation": f"{CORE} tasks.task",
     "tasks.entity_relation": f"{CORE} {SCORING} {SHARED} tasks.entity_relation.neural",
     "tasks.entity_relation.neural": f"{CORE} {SCORING} sums",
-    "tasks.entity_relation.names": "support",
     "tasks.entity_relation.data.corpus": "errors support",
     "tasks.entity_relation.data": f"errors support {DATA}",
     "tasks.entity_relation.data.formats": "errors support tasks.text tasks.entity_relation.data.corpus",
@@ -73,7 +72,7 @@ MAY_IMPORT = {
     "jax": f"{CORE} padded",
     "bench": f"{CORE} {SCORING} tasks.evaluation",
     "paper": f"{CORE} {PAPER}",
-    "warm": f"{CORE} {PAPER} programs paper sums padded",
+    "warm": f"{CORE} {PAPER} bench programs paper sums padded",
     "serve": f"journal {CORE} {PAPER} tasks.tagging {PROGRAMS} cascade hasten",
     "commands": f"{CORE} {EDGES} {PROGRAMS} journal serve hasten",
     "cli": "errors support commands hasten",

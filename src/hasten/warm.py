@@ -6,9 +6,11 @@ Kernels are compiled when they are first called. Here each is called, on problem
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import combinations
 
 import numpy as np
 
+from hasten.bench.families import FAMILIES
 from hasten.certificates.writing import Draft, stated
 from hasten.jit import tiers
 from hasten.learning.gate import Gate
@@ -42,11 +44,10 @@ from hasten.sums import marginals, sample
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.terminal import Tell, tell_nobody
 from hasten.tasks.entity_relation.data.synthetic import generate
-from hasten.tasks.entity_relation.names import Training
 from hasten.tasks.entity_relation.scoring import black_box
 from hasten.tasks.entity_relation.scoring.features import intern
 from hasten.tasks.entity_relation.tagger import Tagger, TrainingSettings
-from hasten.tasks.entity_relation.task import EntityRelationTask
+from hasten.tasks.entity_relation.task import EntityRelationTask, Training
 
 CUT_SIDE = 9  # of a grid that is cut: a smaller one is eliminated
 CLIQUE = 12  # variables of a clique that is neither eliminated nor thin
@@ -105,7 +106,7 @@ def _prove(problem: Problem) -> None:
     """Looks, then goes on with every step, on costs that looking does not settle; then on many at a time."""
     Certifier()(_noise(problem, 64))
     Certifier()(_counted())
-    Certifier()(_packed())
+    Certifier()(drawn("knapsack", 8))  # rows are all that is left to branch on
     Certifier()(_related())
     for seed in range(20):
         costs = np.random.default_rng(seed).normal(size=problem.cost.size)
@@ -128,26 +129,22 @@ def _improve(problem: Problem) -> None:
 
 def _cut() -> None:
     """Cuts a grid that elimination leaves something of; eliminates one by large tables; fixes labels of a clique."""
+    Certifier()(drawn("potts", CUT_SIDE))
+    Certifier(max_nodes=1)(drawn("spin", CUT_SIDE))
     schema = Schema()
     pixel = schema.variable("pixel", ["off", "on"])
     same = schema.factor("same", one=pixel, other=pixel).set_table(1.0 - np.eye(2))
-    shape = schema.structure()
-    for v in range(CUT_SIDE**2):
-        shape.add(pixel)
-        for other in (v - 1 if v % CUT_SIDE else -1, v - CUT_SIDE):
-            if other >= 0:
-                shape.connect(same, one=other, other=v)
-    costs = np.random.default_rng(0).normal(size=shape.n_labels)
-    Certifier()(shape.problem(costs))
-    glass = {f: (-1.0) ** (f % 3) * np.eye(2) for f in range(len(shape.factors))}
-    Certifier(max_nodes=1)(shape.problem(costs, tables=glass))
-    clique = schema.structure()
-    for v in range(CLIQUE):
-        clique.add(pixel)
-        for u in range(v):
-            clique.connect(same, one=u, other=v)
+    clique = schema.structure([pixel] * CLIQUE)
+    for v, u in combinations(range(CLIQUE), 2):
+        clique.connect(same, one=v, other=u)
     mixed = {f: (-1.0) ** (f % 3) * np.eye(2) for f in range(len(clique.factors))}
-    Certifier()(clique.problem(costs[: clique.n_labels], tables=mixed))
+    costs = np.random.default_rng(0).normal(size=clique.n_labels)
+    Certifier()(clique.problem(costs, tables=mixed))
+
+
+def drawn(family: str, size: int) -> Problem:
+    """Returns a problem of a family of the benchmark."""
+    return FAMILIES[family].problems(size, 1)[0]
 
 
 def _counted() -> Problem:
@@ -170,16 +167,6 @@ def _related() -> Problem:
     shape = schema.structure()
     shape.connect(args, source=shape.add(kind), relation=shape.add(relation), target=shape.add(kind))
     return shape.problem(np.concatenate([np.arange(32.0), [0.0, 9.0], np.arange(32.0)]))
-
-
-def _packed() -> Problem:
-    """Returns items to pack within two limits: rows are all that is left to branch on."""
-    rng = np.random.default_rng(0)
-    item = (schema := Schema()).variable("item", ["out", "in"])
-    shape = schema.structure([item] * 8)
-    for r, weights in enumerate(rng.uniform(1.0, 3.0, size=(2, 8)).tolist()):
-        shape.rule(f"limit {r}", [(v, "in", weight) for v, weight in enumerate(weights)], at_most=6.5)
-    return shape.problem(np.stack([np.zeros(8), -rng.uniform(1.0, 2.0, size=8)], axis=1).ravel())
 
 
 def _learn(problem: Problem) -> None:

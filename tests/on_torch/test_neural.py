@@ -23,12 +23,11 @@ from hasten.tasks.entity_relation.data.columns import Columns
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.extraction import train_black_box
-from hasten.tasks.entity_relation.names import BlackBox
 from hasten.tasks.entity_relation.neural import encoder, training
 from hasten.tasks.entity_relation.neural.black_box import NeuralScorer, flat
 from hasten.tasks.entity_relation.neural.network import NeuralText, largest
 from hasten.tasks.entity_relation.tagger import FORMAT, KIND, Tagger, TrainingSettings
-from hasten.tasks.entity_relation.task import EntityRelationTask
+from hasten.tasks.entity_relation.task import BlackBox, EntityRelationTask
 
 TASK = EntityRelationTask()
 SENTENCES = list(generate(60, seed=0))

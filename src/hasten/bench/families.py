@@ -88,30 +88,6 @@ def _chain(n_labels: int, *, ruled: bool = False) -> Make:
     return make
 
 
-def _grid(n_labels: int) -> Make:
-    def make(size: int, n: int, rng: np.random.Generator) -> list[Problem]:
-        schema = Schema()
-        cell = schema.variable("cell", [f"label{i}" for i in range(n_labels)])
-        edge = schema.factor("edge", one=cell, other=cell)
-        shape = schema.structure()
-        cells = [[shape.add(cell) for _ in range(size)] for _ in range(size)]
-        edges = []
-        for r in range(size):
-            for c in range(size):
-                if c + 1 < size:
-                    edges.append(shape.connect(edge, one=cells[r][c], other=cells[r][c + 1]))
-                if r + 1 < size:
-                    edges.append(shape.connect(edge, one=cells[r][c], other=cells[r + 1][c]))
-        problems = []
-        for _ in range(n):
-            cost = rng.normal(size=shape.n_labels)
-            tables = dict(zip(edges, rng.normal(size=(len(edges), n_labels, n_labels)), strict=True))
-            problems.append(shape.problem(cost, tables=tables))
-        return problems
-
-    return make
-
-
 def _assignment(n_tasks: Callable[[int], int], *, free: bool) -> Make:
     """Workers and tasks: each task exactly once, or (`free`) at most once, and a worker may have none."""
 
@@ -164,23 +140,26 @@ def implications(pairs: list[tuple[int, int]], size: int) -> tuple[Structure, li
     return shape, classes
 
 
-def grid(size: int, n: int, rng: np.random.Generator, strength: Callable[[int], FloatArray]) -> list[Problem]:
-    """Draws square grids of two labels, with what it costs neighbours to differ."""
-    schema = Schema()
-    cell = schema.variable("cell", ["off", "on"])
-    edge = schema.factor("edge", one=cell, other=cell)
-    shape, number = schema.structure(), np.arange(size * size).reshape(size, size)
-    for _ in range(size * size):
-        shape.add(cell)
-    across, down = (number[:, :-1], number[:, 1:]), (number[:-1], number[1:])
-    pairs = [pair for one, other in (across, down) for pair in zip(one.ravel(), other.ravel(), strict=True)]
-    edges = [shape.connect(edge, one=int(one), other=int(other)) for one, other in pairs]
-    problems = []
-    for _ in range(n):
-        cost = rng.normal(size=shape.n_labels)
-        tables = [each * (1.0 - np.eye(2)) for each in strength(len(edges))]
-        problems.append(shape.problem(cost, tables=dict(zip(edges, tables, strict=True))))
-    return problems
+def _grid(n_labels: int, draw: Callable[[np.random.Generator, int], FloatArray]) -> Make:
+    """Square grids; `draw` gives the tables between so many pairs of neighbours."""
+
+    def make(size: int, n: int, rng: np.random.Generator) -> list[Problem]:
+        schema = Schema()
+        cell = schema.variable("cell", [f"label{i}" for i in range(n_labels)])
+        edge = schema.factor("edge", one=cell, other=cell)
+        shape, number = schema.structure([cell] * size**2), np.arange(size * size).reshape(size, size)
+        across, down = (number[:, :-1], number[:, 1:]), (number[:-1], number[1:])
+        pairs = [pair for one, other in (across, down) for pair in zip(one.ravel(), other.ravel(), strict=True)]
+        edges = [shape.connect(edge, one=int(one), other=int(other)) for one, other in pairs]
+        costs = ((rng.normal(size=shape.n_labels), draw(rng, len(edges))) for _ in range(n))
+        return [shape.problem(cost, tables=dict(zip(edges, tables, strict=True))) for cost, tables in costs]
+
+    return make
+
+
+def _differing(strength: Callable[[np.random.Generator, int], FloatArray]) -> Make:
+    """Square grids of two labels, with what it costs neighbours to differ."""
+    return _grid(2, lambda rng, edges: strength(rng, edges)[:, None, None] * (1.0 - np.eye(2)))
 
 
 def _order(size: int, n: int, rng: np.random.Generator) -> list[Problem]:
@@ -224,7 +203,8 @@ _ALL = (
            (2, 4, 6, 8, 12, 16, 20), (4,), _peaked),
     Family("chain5", "chains of 5 labels with transition costs", "variables", (10, 20, 50, 100), (10,), _chain(5)),
     Family("chain20", "chains of 20 labels with transition costs", "variables", (10, 20, 50, 100), (), _chain(20)),
-    Family("grid3", "square grids of 3 labels with random tables", "cells a side", (3, 5, 7, 10), (4,), _grid(3)),
+    Family("grid3", "square grids of 3 labels with random tables", "cells a side", (3, 5, 7, 10), (4,),
+           _grid(3, lambda rng, edges: rng.normal(size=(edges, 3, 3)))),
     Family("assignment", "workers and tasks, each task exactly once", "workers", (4, 8, 12, 16, 24), (4,),
            _assignment(lambda size: size, free=False)),
     Family("matching", "twice as many workers as tasks, each task at most once", "workers", (4, 8, 16, 32), (4,),
@@ -233,10 +213,10 @@ _ALL = (
     Family("tree", "classes that imply the one above, few of them", "classes", (50, 200), (), _hierarchy),
     Family("dag", "classes that imply one or two others", "classes", (50, 400), (), _ontology),
     Family("potts", "grids of two labels that should agree", "cells a side", (10, 20), (),
-           lambda size, n, rng: grid(size, n, rng, np.ones)),
+           _differing(lambda rng, edges: np.ones(edges))),
     Family("order", "relations of all pairs of events, transitive", "events", (6, 10, 14), (5,), _order),
     Family("knapsack", "items under three limits of weight", "items", (10, 20, 30), (8,), _knapsack),
     Family("spin", "spin glasses on square grids", "cells a side", (6, 10), (),
-           lambda size, n, rng: grid(size, n, rng, lambda edges: rng.normal(size=edges))),
+           _differing(lambda rng, edges: rng.normal(size=edges))),
 )  # fmt: skip
 FAMILIES: Mapping[str, Family] = {family.name: family for family in _ALL}

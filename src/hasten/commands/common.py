@@ -17,14 +17,15 @@ from typer.core import TyperCommand, TyperGroup
 
 from hasten.errors import CorpusError, ModelError, WriteError
 from hasten.speedup.parts import TextMode
-from hasten.support.files import write_whole
+from hasten.support.files import output_directory, write_whole
 from hasten.support.terminal import Tell, printable, show_progress
 from hasten.support.words import count
-from hasten.tasks.entity_relation.names import BlackBox
+from hasten.tasks.entity_relation.task import BlackBox
 
 if TYPE_CHECKING:
     from hasten.tasks.entity_relation.data.corpus import Sentence
     from hasten.tasks.entity_relation.task import EntityRelationTask
+    from hasten.tasks.evaluation.scores import Evaluation
     from hasten.tasks.text.lines import Faults
 
 T = TypeVar("T")
@@ -39,27 +40,24 @@ MODELS = {
 }
 
 
-def _without_types(params: list[Any]) -> list[Any]:
-    for each in params:
-        if getattr(each, "is_flag", False):
-            each.metavar = ""
-    return params
-
-
-class Command(TyperCommand):
-    """A command whose help names no type beside a flag: there is none to give."""
+class _Plain:
+    """A command, or a group of them, whose help names no type beside a flag: there is none to give."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Returns the parameters."""
-        return _without_types(super().get_params(ctx))
+        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for each in params:
+            if getattr(each, "is_flag", False):
+                each.metavar = ""
+        return params
 
 
-class Group(TyperGroup):
-    """A group of commands, likewise."""
+class Command(_Plain, TyperCommand):
+    """A command."""
 
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Returns the parameters."""
-        return _without_types(super().get_params(ctx))
+
+class Group(_Plain, TyperGroup):
+    """A group of commands."""
 
 
 Out = Annotated[Path, typer.Option("--out", "-o", help="Directory for results.json and report.html.")]
@@ -158,6 +156,16 @@ def check_model(model: Path, format: str, source: str) -> None:
     for kind, (what, command) in MODELS.items():
         if found is not None and found.startswith(kind) and not format.startswith(kind):
             raise ModelError(f"{model} is {what}. Use it with {command}.")
+
+
+def show_evaluation(found: Evaluation, out: Path | None = None, **about: str) -> None:
+    """Prints an evaluation; writes it as JSON and as a page, if it should go anywhere."""
+    from hasten.tasks.evaluation import scores
+
+    scores.show_evaluation(found, console)
+    if out is not None:
+        with output_directory(out):
+            wrote(*scores.write_evaluation(found.as_dict(**about), out))
 
 
 def check_enough(n: int, what: str) -> None:

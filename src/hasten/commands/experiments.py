@@ -15,7 +15,7 @@ from hasten.errors import ProblemError
 from hasten.support.environment import named
 from hasten.support.files import output_directory
 from hasten.support.terminal import show_progress
-from hasten.tasks.entity_relation.names import BlackBox
+from hasten.tasks.entity_relation.task import BlackBox
 
 if TYPE_CHECKING:
     from hasten.paper.experiment import Experiment

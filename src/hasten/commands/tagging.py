@@ -10,7 +10,7 @@ import typer
 
 import hasten
 from hasten.commands import common
-from hasten.commands.common import Command, Group, console, errors, name_of, say, telling, wrote
+from hasten.commands.common import Command, Group, errors, name_of, say, telling, wrote
 from hasten.commands.experiments import run_comparison
 from hasten.errors import ProblemError
 from hasten.speedup.parts import TextMode
@@ -59,7 +59,6 @@ def train(
     column: Column = None,
 ) -> None:
     """Trains a tagger for `hasten tag predict`."""
-    from hasten.tasks.evaluation.scores import show_evaluation
     from hasten.tasks.tagging.corpus import read_all
     from hasten.tasks.tagging.tagger import SequenceTagger, check_place
 
@@ -78,7 +77,7 @@ def train(
     if broken:
         say(f"The tags of {count(broken, 'sentence')} break the rules themselves.")
     if found is not None:
-        show_evaluation(found, console)
+        common.show_evaluation(found)
     wrote(out, more=f". Tag text with: hasten tag predict {out} INPUT OUTPUT.jsonl")
 
 
@@ -143,7 +142,6 @@ def evaluate(
     column: Column = None,
 ) -> None:
     """Compares a tagger's answers with gold tags: scores, each tag, what is confused, what is out of reach."""
-    from hasten.tasks.evaluation.scores import show_evaluation, write_evaluation
     from hasten.tasks.tagging.corpus import read_all
     from hasten.tasks.tagging.tagger import FORMAT, SequenceTagger
 
@@ -154,11 +152,7 @@ def evaluate(
         tell("Reading", None)
         sentences = read_all(corpus, format, column)
         found = SequenceTagger(tagger.model, solver=solver).evaluate(sentences, tell=tell)
-    show_evaluation(found, console)
-    if out is not None:
-        about = {"model": name_of(str(model)), "source": name_of(corpus), "mode": "certified"}
-        with output_directory(out):
-            wrote(*write_evaluation(found.as_dict(**about), out))
+    common.show_evaluation(found, out, model=name_of(str(model)), source=name_of(corpus), mode="certified")
 
 
 @app.command(cls=Command)

@@ -19,7 +19,7 @@ from hasten.speedup.parts import TextMode
 from hasten.support.files import output_directory
 from hasten.support.terminal import show_progress, tell_nobody
 from hasten.support.words import count
-from hasten.tasks.entity_relation.names import BlackBox
+from hasten.tasks.entity_relation.task import BlackBox
 
 if TYPE_CHECKING:
     pass
@@ -69,10 +69,9 @@ def train(
     common.tell_unreachable(taught, task)
     if tested:
         from hasten.tasks.entity_relation.evaluating import evaluate as judge
-        from hasten.tasks.evaluation.scores import show_evaluation
 
         console.print(f"On the {count(len(tested), 'labelled sentence')} of {part}:", highlight=False)
-        show_evaluation(judge(tagger, tested, seed=seed), console)
+        common.show_evaluation(judge(tagger, tested, seed=seed))
     if tagger.note:
         say(tagger.note)
     wrote(out, more=f". Label text with: hasten predict {out} INPUT.jsonl OUTPUT.jsonl")
@@ -195,7 +194,6 @@ def evaluate(
     """Says how well a model labels: precision, recall and F1 of each label, validity, and gold that it cannot reach."""
     from hasten.tasks.entity_relation.evaluating import evaluate as judge
     from hasten.tasks.entity_relation.tagger import FORMAT, Tagger
-    from hasten.tasks.evaluation.scores import show_evaluation, write_evaluation
 
     check_solver(solver)
     common.check_model(model, FORMAT, source)
@@ -207,10 +205,7 @@ def evaluate(
     with passing_over(skip_bad) as faults, show_progress(errors) as tell:
         read = (each.without(nothing) for each in common.sentences_of(source, format, max_line, faults, split))
         found = judge(tagger, common.telling(read, tell, "Evaluating sentences"), seed=seed)
-    show_evaluation(found, console)
-    if out is not None:
-        about = {"model": model.name, "source": Path(source).name, "mode": str(mode)}
-        wrote(*write_evaluation(found.as_dict(**about), out))
+    common.show_evaluation(found, out, model=model.name, source=common.name_of(source), mode=str(mode))
 
 
 def explain(
@@ -244,7 +239,8 @@ def explain(
     if source == "-" or os.path.exists(source):
         sentence = next(islice(common.sentences_of(source, format, max_line), n - 1, None), None)
         if sentence is None:
-            raise CorpusError(f"{source} has fewer than {count(n, 'sentence')}. Choose one with --sentence.")
+            some = "no sentence" if n == 1 else f"fewer than {n:,} sentences"
+            raise CorpusError(f"{common.name_of(source)} has {some}. Check the file, or choose one with --sentence.")
     elif "[" not in source and "{" not in source:
         raise CorpusError(f"There is no file {source!r}; and as a sentence it has no entities. {explaining.HOW}")
     else:

@@ -21,8 +21,7 @@ from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.terminal import steps
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.labelling import in_words
-from hasten.tasks.entity_relation.names import Labeller, Model
-from hasten.tasks.entity_relation.task import variable_names
+from hasten.tasks.entity_relation.task import Labeller, Model, variable_names
 from hasten.tasks.evaluation.comparison import proved_by
 from hasten.tasks.evaluation.measuring import Search, same_answers, timed
 from hasten.tasks.evaluation.study import Row

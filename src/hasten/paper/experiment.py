@@ -26,9 +26,8 @@ from hasten.support.terminal import Tell, tell_nobody
 from hasten.tasks.entity_relation.data.corpora import Corpora, Files, Split, is_papers_corpus, parts_of
 from hasten.tasks.entity_relation.data.corpus import Sentence, split
 from hasten.tasks.entity_relation.extraction import train_black_box
-from hasten.tasks.entity_relation.names import BlackBox, Model
 from hasten.tasks.entity_relation.scoring.gold import Unreachable
-from hasten.tasks.entity_relation.task import EntityRelationTask
+from hasten.tasks.entity_relation.task import BlackBox, EntityRelationTask, Model
 from hasten.tasks.evaluation.study import Measured, Measuring, Study
 
 LEAST = 10  # sentences of each kind

@@ -14,7 +14,7 @@ from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from hasten.support.words import Html, join, tag
-from hasten.tasks.entity_relation.names import Labeller, Model
+from hasten.tasks.entity_relation.task import Labeller, Model
 from hasten.tasks.evaluation.charts import Axis, Point, Series, figure, how_proved
 from hasten.tasks.evaluation.comparison import time_by_size
 from hasten.tasks.evaluation.page import GREY, Entry, empty, key_of, label_colours, name_of, number

@@ -32,11 +32,10 @@ from hasten.support.arrays import BoolArray, FloatArray, IntArray
 from hasten.support.terminal import Tell, steps, tell_nobody
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.extraction import Box
-from hasten.tasks.entity_relation.names import Model
 from hasten.tasks.entity_relation.scoring import black_box
 from hasten.tasks.entity_relation.scoring.black_box import LinearScorer
 from hasten.tasks.entity_relation.scoring.gold import gold
-from hasten.tasks.entity_relation.task import EntityRelationTask
+from hasten.tasks.entity_relation.task import EntityRelationTask, Model
 from hasten.tasks.evaluation.measuring import Ilp, Method, TestSet, timed
 from hasten.tasks.evaluation.study import Measuring, Row, f1_of, finite
 from hasten.tasks.text.words import Vocabulary

@@ -15,7 +15,7 @@ from rich.console import Console
 from hasten.kernels.search.nodes import FORCED, theta_in_words
 from hasten.paper.figures import draw_examples, draw_figures, draw_weights, time_against_accuracy
 from hasten.support.words import Html, join, tag
-from hasten.tasks.entity_relation.names import BlackBox, Model
+from hasten.tasks.entity_relation.task import BlackBox, Model
 from hasten.tasks.evaluation import page
 from hasten.tasks.evaluation.page import (
     MEASURED,

@@ -97,6 +97,15 @@ def test_too_little_is_refused(room, tmp_path):
     assert not out.exists()
 
 
+def test_a_file_without_sentences_has_none_to_explain_and_bytes_are_not_text(room, tmp_path):
+    empty, data = tmp_path / "empty.jsonl", tmp_path / "bytes.jsonl"
+    empty.touch()
+    data.write_bytes(bytes(range(128, 256)))
+    assert "empty.jsonl has no sentence. Check the file" in refused("explain", room / "model", empty)
+    assert "has fewer than 999 sentences" in refused("explain", room / "model", room / "gold.jsonl", "--sentence", 999)
+    assert "bytes.jsonl: The bytes that follow are not utf-8 text." in refused("convert", data, tmp_path / "out")
+
+
 def test_another_schema_is_told_instead_of_tables_of_zeros(room, tmp_path):
     other = tmp_path / "other.jsonl"
     write_jsonl(other, [in_order("1", ["x", "y"], [(0, 1), (1, 2)], types=["Task", "Method"], relations=[])])

@@ -19,9 +19,8 @@ from hasten.support.terminal import Tell
 from hasten.tasks.entity_relation.data.corpus import JOINT, Relation, Sentence
 from hasten.tasks.entity_relation.data.formats import read_corpus
 from hasten.tasks.entity_relation.data.formats.jsonl import from_object, to_json
-from hasten.tasks.entity_relation.names import BlackBox
 from hasten.tasks.entity_relation.scoring import black_box, training
-from hasten.tasks.entity_relation.task import EntityRelationTask, ordered_pairs, variable_names
+from hasten.tasks.entity_relation.task import BlackBox, EntityRelationTask, ordered_pairs, variable_names
 from hasten.tasks.task import Model, Task
 
 NEURAL = (BlackBox.NEURAL, BlackBox.NEURAL_STRUCTURED, BlackBox.NEURAL_LIKELIHOOD)

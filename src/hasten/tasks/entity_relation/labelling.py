@@ -178,9 +178,10 @@ def all_in_words(task: EntityRelationTask, labels: IntArray, n_entities: IntArra
     relations: dict[int, list[Relation]] = {}
     places = np.flatnonzero(related)
     arguments = _arguments(places, variable_at, n_entities)
+    names = [label.split(JOINT) for label in task.relation_labels]
     for (p, source, target), label in zip(arguments, labels[places].tolist(), strict=True):
-        names = task.relation_labels[label].split(JOINT)
-        relations.setdefault(p, []).extend((source, target, name) for name in names)
+        for name in names[label]:
+            relations.setdefault(p, []).append((source, target, name))
     ends = span_at.tolist()
     for p in range(len(n_entities)):
         yield tuple(types[ends[p] : ends[p + 1]]), tuple(relations.get(p, ()))

@@ -26,8 +26,7 @@ from hasten.support.terminal import Tell, tell_nobody
 from hasten.tasks.entity_relation.data.corpus import Sentence, split
 from hasten.tasks.entity_relation.extraction import Box, read_black_box, train_black_box
 from hasten.tasks.entity_relation.labelling import Labelled, Labeller
-from hasten.tasks.entity_relation.names import BlackBox
-from hasten.tasks.entity_relation.task import EntityRelationTask
+from hasten.tasks.entity_relation.task import BlackBox, EntityRelationTask
 
 FORMAT = "hasten.tagger/3"
 KIND = "labeller of entities and relations"  # as errors call it: a tagger is what `hasten tag` trains

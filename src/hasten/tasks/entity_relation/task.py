@@ -1,14 +1,15 @@
-"""Joint entity and relation labelling as a structured problem (the paper's task, §5).
+"""Joint entity and relation labelling as a structured problem (the paper's task, §5), and what its things are called.
 
 Given the spans of a sentence, every span gets an entity type and every ordered pair of spans a relation.
 Relations demand the types of their arguments, and no pair is related both ways, unless the task says which relations
 may be. The variables of a sentence with E spans are its entities from left to right and then, for each pair i < j,
-the relations i → j and j → i.
+the relations i → j and j → i. Names that `results.json`, reports and the command line share are written once, here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from enum import StrEnum
 from functools import cached_property
 from itertools import chain, combinations, count
 from typing import Any
@@ -23,9 +24,63 @@ from hasten.model.schema import Schema
 from hasten.model.structure import Structure
 from hasten.support import forms
 from hasten.support.arrays import FloatArray, IntArray
+from hasten.support.checks import Choices
 from hasten.support.threads import Cache
 from hasten.support.words import first_few
 from hasten.tasks.entity_relation.data.corpus import JOINT, Sentence, induce_arguments, induce_both
+
+
+class Training(Choices):
+    """How a linear black box is trained: with inference in the loop, or each variable alone."""
+
+    STRUCTURED = "structured"
+    INDEPENDENT = "independent"
+
+
+class BlackBox(Choices):
+    """The black boxes there are: linear ones by their `Training`, and neural ones by theirs."""
+
+    STRUCTURED = "structured"
+    INDEPENDENT = "independent"
+    NEURAL = "neural"  # each variable alone
+    NEURAL_STRUCTURED = "neural-structured"
+    NEURAL_LIKELIHOOD = "neural-likelihood"
+
+
+class Model(StrEnum):
+    """The rows of the results: what answered the test sentences."""
+
+    ILP = "ILP"
+    GREEDY = "search"  # as the paper calls it
+    CONSTRAINED = "constrained search"
+    PAPER_SPEEDUP = "speedup, Algorithm 1"  # the paper's preset: step 1, last weights
+    SPEEDUP = "speedup, averaged"  # ours: averaged weights, a step that fits the costs
+    ENFORCED = "enforced beam"
+    LOOK_AHEAD = "look-ahead beam"
+    REDUCED = "reduced beam"
+    CERTIFIED = "certified"
+    CALIBRATED = "calibrated"
+    CALIBRATED_ENFORCED = "calibrated, enforced"
+
+    @classmethod
+    def calibrated(cls, enforce: bool) -> Model:
+        """Returns the search with a calibrated theta, its constraints enforced or not."""
+        return cls.CALIBRATED_ENFORCED if enforce else cls.CALIBRATED
+
+    @classmethod
+    def speedup(cls, paper: bool) -> Model:
+        """Returns the speedup search with the weights of Algorithm 1 as listed, or with ours."""
+        return cls.PAPER_SPEEDUP if paper else cls.SPEEDUP
+
+
+class Labeller(StrEnum):
+    """Who labelled an example sentence."""
+
+    GREEDY = "greedy"
+    SPEEDUP = "speedup"
+    ILP = "ilp"
+    GOLD = "gold"
+
 
 Arguments = Mapping[str, Collection[tuple[str, str]]]
 

@@ -222,22 +222,14 @@ class TagModel(Model[Tagged]):
             for tags in gold
         )
 
-    def tensors(self) -> Tensors:
-        """Returns what a file holds of it."""
-        return {"weights": self.weights, "pairs": self.pairs}
-
-    def about(self) -> dict[str, object]:
-        """Returns what a file says of it."""
+    def content(self) -> tuple[Tensors, dict[str, Any]]:
+        """Returns what a file holds of it: tensors, and what is said about them."""
         rules = {"rules": list(self.rules.texts), "bio": self.rules.bio}
-        return {"features": VERSION, "tags": list(self.tags)} | rules
-
-    def content(self) -> tuple[Tensors, Any]:
-        """Returns what a file holds of it."""
-        return self.tensors(), self.about()
+        return {"weights": self.weights, "pairs": self.pairs}, {"features": VERSION, "tags": list(self.tags)} | rules
 
     @classmethod
     def of_tensors(cls, tensors: Tensors, about: Mapping[str, Any], path: str | os.PathLike[str]) -> TagModel:
-        """Makes a model of what `tensors` and `about` returned; what cannot be one is a `Misfit`."""
+        """Makes a model of what `content` returned; what cannot be one is a `Misfit`."""
         forms.fitted(about, _About, "its settings")
         if about["features"] != VERSION:
             raise ModelError(f"{os.fspath(path)} was written by another version of hasten. Train the tagger again.")

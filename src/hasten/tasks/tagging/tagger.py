@@ -123,9 +123,10 @@ class SequenceTagger:
         """Writes a file, whole or not at all; a tagger that is there already is replaced."""
         path = Path(path)
         check_place(path)
-        about = self.model.about() | {"mode": str(self.mode), "width": self.width}
+        tensors, about = self.model.content()
+        said = json.dumps(about | {"mode": str(self.mode), "width": self.width})
         with output_directory(path.parent):
-            save_tensors(path, FORMAT, self.model.tensors(), {"tagger": json.dumps(about)})
+            save_tensors(path, FORMAT, tensors, {"tagger": said})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> SequenceTagger:

@@ -131,6 +131,8 @@ def _open_bytes(path: AnyPath, place: Callable[[], str], encoding: str = "utf-8-
     """Opens a file for its bytes, unpacked; what goes wrong while they are read is raised with the `place` reached."""
     if "\0" in os.fspath(path):
         raise CorpusError(f"{os.fspath(path)!r}: A name holds no null character. Check the path.")
+    if not os.fspath(path):
+        raise CorpusError("The name of a file is empty. Name one, or - for standard input.")
     with ExitStack() as stack:
         try:
             raw: Any = _standard_input() if path == "-" else stack.enter_context(open(path, "rb"))
@@ -193,7 +195,7 @@ def _explain(error: Exception, encoding: str) -> str:
     if isinstance(error, CorpusError):
         return str(error)
     if isinstance(error, UnicodeDecodeError):
-        return f"Here come bytes that are not {encoding.removesuffix('-sig')} text. Convert the file, or name another."
+        return f"The bytes that follow are not {encoding.removesuffix('-sig')} text. Convert the file, or name another."
     if isinstance(error, _DAMAGE):
         return f"The file is damaged ({error}). Fetch it again, or pack it again."
     if isinstance(error, IsADirectoryError):

@@ -45,6 +45,14 @@ class Row(msgspec.Struct, gc=False, omit_defaults=True):
         return cls(msgspec.Raw(as_json(sentence.tokens)), list(sentence.spans), sentence.id, pos)  # type: ignore[arg-type]
 
 
+def _row(entry: Any) -> Row:
+    """Returns the row of a sentence, of a line, which is UTF-8, or of an object, which comes from a table."""
+    if isinstance(entry, Sentence):
+        return Row.of(entry)
+    line = entry.decode() if isinstance(entry, bytes) else entry
+    return msgspec.json.decode(line if isinstance(line, str) else msgspec.json.encode(line), type=Row)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Columns:
     """Sentences side by side, and the entries of a file that are none."""
@@ -68,22 +76,21 @@ class Columns:
 
         One that is no sentence is refused, with the reason.
         """
-        decode = msgspec.json.Decoder(Row).decode
-        rows, numbers, doubts = list[Row](), list[int](), list[tuple[int, Any]]()
-        for number, entry in entries:
-            try:
-                if isinstance(entry, Sentence):
-                    row = Row.of(entry)
-                else:  # a line is UTF-8; an object comes from a table
-                    line = entry.decode() if isinstance(entry, bytes) else entry
-                    row = decode(line if isinstance(line, str) else msgspec.json.encode(line))
-            except (ValueError, RecursionError):  # msgspec's errors, and text that is not UTF-8
-                doubts.append((number, entry))
-                continue
+        decode, doubts = msgspec.json.Decoder(Row).decode, list[tuple[int, Any]]()
+        numbers, given = map(list, zip(*entries, strict=True)) if (entries := list(entries)) else ([], [])
+        try:
+            rows = list(map(decode, given)) if set(map(type, given)) == {str} else list(map(_row, given))
+        except (ValueError, RecursionError):  # msgspec's errors, and text that is not UTF-8
+            rows, numbers = [], []
+            for number, entry in entries:
+                try:
+                    rows.append(_row(entry))
+                    numbers.append(number)
+                except (ValueError, RecursionError):
+                    doubts.append((number, entry))
+        for number, row in zip(numbers, rows, strict=True):
             if row.id is None:
                 row.id = str(number)
-            rows.append(row)
-            numbers.append(number)
         found, doubtful = cls._laid_out(rows, numbers, vocabulary)
         if not doubts and not doubtful.any():
             return found

@@ -27,9 +27,9 @@ from hasten.support.arrays import FloatArray, IntArray, offsets, ranges
 from hasten.support.forms import Tensors
 from hasten.tasks.entity_relation.data.columns import Columns
 from hasten.tasks.entity_relation.data.corpus import Sentence
-from hasten.tasks.entity_relation.names import BlackBox
 from hasten.tasks.entity_relation.neural.encoder import NAME, PACKAGE
 from hasten.tasks.entity_relation.neural.network import Network, NeuralText
+from hasten.tasks.entity_relation.task import BlackBox
 from hasten.tasks.text.words import Vocabulary
 
 FORMAT_VERSION = 1

@@ -21,12 +21,11 @@ from hasten.sums import marginals
 from hasten.support.arrays import BoolArray, IntArray, offsets
 from hasten.support.terminal import Tell
 from hasten.tasks.entity_relation.data.corpus import Sentence
-from hasten.tasks.entity_relation.names import BlackBox
 from hasten.tasks.entity_relation.neural.black_box import NeuralScorer, flat
 from hasten.tasks.entity_relation.neural.encoder import vectors_of
 from hasten.tasks.entity_relation.neural.network import Network, NeuralText
 from hasten.tasks.entity_relation.scoring.gold import gold
-from hasten.tasks.entity_relation.task import EntityRelationTask
+from hasten.tasks.entity_relation.task import BlackBox, EntityRelationTask
 
 EPOCHS = 12
 AT_ONCE = 16  # sentences of a step

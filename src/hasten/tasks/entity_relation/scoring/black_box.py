@@ -35,7 +35,6 @@ from hasten.support.clock import in_parallel
 from hasten.support.forms import Tensors, load_tensors, reading, save_tensors
 from hasten.tasks.entity_relation.data.columns import Columns
 from hasten.tasks.entity_relation.data.corpus import Sentence
-from hasten.tasks.entity_relation.names import Training
 from hasten.tasks.entity_relation.scoring import features
 from hasten.tasks.entity_relation.scoring.features import (
     MAX_FEATURES,
@@ -46,6 +45,7 @@ from hasten.tasks.entity_relation.scoring.features import (
     relation_values,
     variable_features,
 )
+from hasten.tasks.entity_relation.task import Training
 from hasten.tasks.text.words import Vocabulary
 
 WeightArray = npt.NDArray[np.float32]
