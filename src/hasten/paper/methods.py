@@ -21,7 +21,7 @@ from hasten.model.batch import Batch
 from hasten.model.solution import Solutions
 from hasten.paper.test_set import SentenceTestSet, row_of
 from hasten.proof.certifier import Certifier
-from hasten.search.beam import BeamSearch, ConstrainedSearch, ReducedSearch, Searcher, greedy
+from hasten.search.beam import BeamSearch, ConstrainedSearch, Searcher, greedy
 from hasten.solvers import make_solver
 from hasten.solvers.failures import OnError
 from hasten.speedup.black_box import solve_open
@@ -145,7 +145,10 @@ def ours(test_set: SentenceTestSet) -> list[Method]:
     rows: list[tuple[Model, Searcher, int, str]] = [
         *((Model.ENFORCED, BeamSearch(width), width, "forbidden tuples left out") for width in (1, 2, 4)),
         (Model.LOOK_AHEAD, BeamSearch(2, look_ahead=True), 2, "counts the least still to come"),
-        *((Model.REDUCED, ReducedSearch(n, look_ahead=True), n, "over what elimination leaves") for n in (1, 2)),
+        *(
+            (Model.REDUCED, BeamSearch(n, look_ahead=True, reduce=True), n, "over what elimination leaves")
+            for n in (1, 2)
+        ),
     ]
     return [
         *(test_set.eager(model, search, beam=width, note=note) for model, search, width, note in rows),

@@ -28,7 +28,7 @@ from hasten.kernels.tolerance import TOLERANCE
 from hasten.model.batch import Batch, as_batch
 from hasten.model.problem import Problem
 from hasten.model.solution import Solutions, Status, same_labels
-from hasten.search.beam import NO_WEIGHTS, BeamSearch, Searcher
+from hasten.search.beam import NO_WEIGHTS, BeamSearch
 from hasten.speedup.audit import upper_limit
 from hasten.speedup.gated import GatedSearch
 from hasten.support.arrays import BoolArray, FloatArray
@@ -118,7 +118,7 @@ class Calibrator:
         problems: Batch | Iterable[Problem],
         *,
         black_box: Callable[[Batch], Solutions] | None = None,
-        run_as: Callable[[BeamSearch], Searcher] = lambda search: search,
+        run_as: Callable[[BeamSearch], BeamSearch] = lambda search: search,
     ) -> Calibration:
         """Returns the smallest theta that changes at most a share `risk` of the answers.
 
@@ -145,7 +145,7 @@ class Calibrator:
             return self._tested(changed, share, sure, name=name, theta=theta)
 
         table = until_one_fails(map(test, candidates(search, shown)))
-        needs = ["look_ahead"] * search.look_ahead + ["reduce"] * (not isinstance(complete, BeamSearch))
+        needs = ["look_ahead"] * search.look_ahead + ["reduce"] * complete.reduce
         note = ""
         if best_of(table).theta == math.inf and needs:
             off = ", ".join(f"{name}=False" for name in needs)
