@@ -23,11 +23,11 @@ from hasten.errors import ModelError, NotFittedError, ProblemError, SchemaError
 from hasten.learning.features import OWN, Examples, describe, guess_some, learn_some
 from hasten.learning.heuristic import about_schema, check_schema
 from hasten.learning.learner import typical_gap
-from hasten.learning.targets import Answers, read_answers
 from hasten.model.batch import Batch, as_batch
 from hasten.model.kinds import VariableKind
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
+from hasten.model.solution import Answers, read_answers
 from hasten.support import forms
 from hasten.support.arrays import BoolArray, FloatArray, IntArray, floats, offsets, plain, ranges
 from hasten.support.checks import brief, check_number, check_switch, check_type, check_whole

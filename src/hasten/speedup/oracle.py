@@ -16,10 +16,9 @@ import numpy as np
 
 from hasten.errors import SolverDisagrees, SolverError
 from hasten.kernels.tolerance import TOLERANCE
-from hasten.learning.targets import Answers
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
-from hasten.model.solution import Solution, Solutions, Status
+from hasten.model.solution import Answers, Solution, Solutions, Status
 from hasten.proof.certifier import Certifier
 from hasten.solvers import Progress, Solver, is_ours, make_solver, solve_all
 from hasten.solvers.auto import AutoSolver

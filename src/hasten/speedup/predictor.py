@@ -19,11 +19,10 @@ import numpy as np
 from hasten.errors import NotFittedError, ProblemError
 from hasten.learning.gate import Cheap
 from hasten.learning.heuristic import Heuristic
-from hasten.learning.targets import Answers
 from hasten.model.batch import Batch, as_batch
 from hasten.model.problem import Problem, check_one
 from hasten.model.schema import Schema
-from hasten.model.solution import Solution, Solutions
+from hasten.model.solution import Answers, Solution, Solutions
 from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier
 from hasten.search.beam import Searcher

@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hasten.errors import NotFittedError, ProblemError
-from hasten.learning.targets import Answers, read_answers
 from hasten.model.batch import Batch
-from hasten.model.solution import Solutions, Status, same_labels
+from hasten.model.solution import Answers, Solutions, Status, read_answers, same_labels
 from hasten.search.beam import Searcher
 from hasten.speedup.audit import ALERT
 from hasten.speedup.black_box import nothing_known, unlimited
