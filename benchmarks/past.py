@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from hasten.paper.amortizer import Amortizer
 from rich.console import Console
 
 from hasten import Batch, Certifier, Rule, Schema, Solutions, Speedup
-from hasten.paper.amortizer import Amortizer
 from hasten.speedup.calibration import disagreeing
 from hasten.speedup.parts import Certified
 from hasten.support.terminal import tell_nobody

@@ -23,8 +23,8 @@ from hasten.support.checks import brief, check_number, check_whole, check_width
 from hasten.support.files import output_directory
 from hasten.support.forms import Tensors, digest_of, format_of, load_tensors, reading, save_tensors
 from hasten.support.terminal import Tell, tell_nobody
-from hasten.tasks.entity_relation.black_boxes import Box, read_black_box, train_black_box
 from hasten.tasks.entity_relation.data.corpus import Sentence, split
+from hasten.tasks.entity_relation.extraction import Box, read_black_box, train_black_box
 from hasten.tasks.entity_relation.labelling import Labelled, Labeller
 from hasten.tasks.entity_relation.names import BlackBox
 from hasten.tasks.entity_relation.task import EntityRelationTask
