@@ -25,8 +25,8 @@ from hasten.paper.amortizer import Amortizer
 from rich.console import Console
 
 from hasten import Batch, Certifier, Rule, Schema, Solutions, Speedup
-from hasten.speedup.calibration import disagreeing
 from hasten.speedup.parts import Certified
+from hasten.speedup.skipping import disagreeing
 from hasten.support.terminal import tell_nobody
 from hasten.tasks.entity_relation.data.corpora import Corpora
 from hasten.tasks.entity_relation.data.corpus import split

@@ -33,11 +33,10 @@ from hasten.proof.outline import outline
 from hasten.proof.steps import prove
 from hasten.search.beam import BeamSearch, ConstrainedSearch, greedy
 from hasten.solvers import make_solver
-from hasten.speedup.calibration import Calibrator
-from hasten.speedup.gated import GatedSearch
 from hasten.speedup.parts import TextMode, Trust
 from hasten.speedup.pool import AnswerPool
 from hasten.speedup.predictor import Speedup
+from hasten.speedup.skipping import Calibrator, GatedSearch
 from hasten.sums import marginals, sample
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.terminal import Tell, tell_nobody

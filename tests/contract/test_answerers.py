@@ -23,7 +23,7 @@ from hasten.model.problem import Problem
 from hasten.model.solution import SOURCES, STATUSES, Solution, Solutions
 from hasten.model.structure import Structure
 from hasten.search.beam import ConstrainedSearch
-from hasten.speedup.gated import GatedSearch
+from hasten.speedup.skipping import GatedSearch
 
 LETTERS = ["a", "b", "c"]
 

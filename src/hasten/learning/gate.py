@@ -6,7 +6,7 @@ are *settled* (those of all other kinds, whose costs are always computed), and t
 the settled variables would have to pay for it at least. From the black box's answers it learns, by logistic
 regression, which label a variable will have, and how much to *doubt* that.
 
-`hasten.speedup.gated` answers by it, and chooses how much doubt to allow.
+`hasten.speedup.skipping` answers by it, and chooses how much doubt to allow.
 """
 
 from __future__ import annotations

@@ -25,9 +25,9 @@ from hasten.search.beam import BeamSearch, ConstrainedSearch, Searcher, greedy
 from hasten.solvers import make_solver
 from hasten.solvers.failures import OnError
 from hasten.speedup.black_box import solve_open
-from hasten.speedup.calibration import Calibration, Calibrator, problems_needed, relabelled
 from hasten.speedup.parts import Search
 from hasten.speedup.predictor import Speedup
+from hasten.speedup.skipping import Calibration, Calibrator, problems_needed, relabelled
 from hasten.support.arrays import BoolArray, FloatArray, IntArray
 from hasten.support.terminal import Tell, steps, tell_nobody
 from hasten.tasks.entity_relation.data.corpus import Sentence

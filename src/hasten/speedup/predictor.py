@@ -29,10 +29,10 @@ from hasten.search.beam import Searcher
 from hasten.solvers import Solver, is_ours
 from hasten.speedup import parameters
 from hasten.speedup.audit import Agreement
-from hasten.speedup.calibration import Calibration, Calibrator
 from hasten.speedup.choosing import Choice
 from hasten.speedup.oracle import Oracle
 from hasten.speedup.parts import Answer, Certified, Limits, Search, Trust, as_answer
+from hasten.speedup.skipping import Calibration, Calibrator
 from hasten.speedup.state import Counters, History, State
 from hasten.speedup.strategy import STRATEGIES, CertifiedStrategy, LearnedStrategy, SearchStrategy
 from hasten.support.checks import brief, check_path, check_type, check_whole

@@ -20,8 +20,8 @@ from hasten.model.problem import Problem
 from hasten.model.solution import Answers, Solution, Solutions, Source, Status, read_answers
 from hasten.speedup.audit import Agreement, Audit
 from hasten.speedup.choosing import Choice
-from hasten.speedup.gated import GatedSearch
 from hasten.speedup.parts import Search
+from hasten.speedup.skipping import GatedSearch
 from hasten.support.arrays import BoolArray, FloatArray, IntArray
 from hasten.support.threads import Lock
 from hasten.support.words import count
