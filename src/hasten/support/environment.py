@@ -13,7 +13,7 @@ from typing import Any
 
 from hasten.errors import ProblemError
 
-PACKAGES = ("hasten", "numpy", "numba", "highspy", "gurobipy", "pytoulbar2", "ortools", "scipy")
+PACKAGES = ("hasten", "numpy", "numba", "highspy", "gurobipy", "pytoulbar2", "ortools", "scipy", "vowpalwabbit")
 
 
 def describe_machine() -> dict[str, object]:
