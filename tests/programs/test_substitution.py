@@ -154,3 +154,26 @@ def test_a_class_of_an_e_graph_is_one_variable() -> None:
     assert program.structure.n_variables == 3
     assert "are sums of others" in program.describe()
     assert program.solve().objective == random_programs.best(program.statement) == 4.0
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6))
+def test_large_sums_of_whole_columns_are_substituted(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    build = Builder(maximize=bool(rng.integers(2)))
+    n, unit = int(rng.integers(2, 7)), float(rng.choice([1.0, -1.0, 2.0, 3.0]))
+    weights = rng.integers(100, 4000, n) * (1.0 if rng.random() < 0.3 else unit)
+    columns = [build.column(f"x{j}", 0, 1, True, float(rng.integers(-9, 10))) for j in range(n)]
+    whole = bool(rng.integers(2))
+    size = build.column("size", -math.inf, math.inf, whole, float(rng.integers(-2, 3)) / 1000)
+    build.row([*columns, size], [*weights, -unit], 0.0, 0.0)
+    build.row([size], [1.0], high=float(rng.integers(0, 6000)))
+    build.row([size], [1.0], low=float(rng.integers(-6000, 1)))
+    statement = build.statement()
+    program, wanted = Program(statement), asked(statement)
+    answer = program.solve()
+    assert whole or not program.only_solver
+    if wanted is None:
+        assert answer.status is hasten.Status.INFEASIBLE
+    else:
+        assert answer.objective == pytest.approx(wanted, abs=1e-6)
+        Checker(statement, "ours")(answer.x)

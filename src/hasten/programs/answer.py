@@ -16,6 +16,7 @@ from hasten.programs.statement import Statement, unique_names
 from hasten.support.arrays import BoolArray, FloatArray, IntArray
 
 UNBOUNDED = "The objective is unbounded. Bound its variables."
+_CUT = "Only answers were found whose objective is {:g} or {}, which the file rules out."
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,6 +35,30 @@ class Answer(Mapping[str, float]):
     proved: bool  # whether it is optimal, or surely has no answer, without the solver
     how: str  # it came about, in words
     reason: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        program: Statement,
+        c: FloatArray,
+        status: Status,
+        x: FloatArray | None,
+        bound: float,
+        proved: bool,
+        how: str,
+        reason: str,
+    ) -> Answer:
+        """Returns an answer under an objective, given a bound on the cost."""
+        value, sign = without_values(program.maximize, reason), program.sign
+        if x is not None:
+            value = program.value(x, c)
+            bound = sign * value if status is Status.SOLVED else bound
+            if sign * value >= program.cutoff:
+                status = Status.INFEASIBLE if status.optimal else Status.NO_TIME
+                bound = math.inf if status is Status.INFEASIBLE else bound
+                x, value = None, sign * math.inf
+                reason = _CUT.format(sign * program.cutoff, "less" if program.maximize else "more")
+        return cls(program, status, x, value, sign * bound, proved, how, reason)
 
     @property
     def x(self) -> FloatArray:

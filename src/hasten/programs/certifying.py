@@ -26,7 +26,7 @@ from hasten.kernels.tolerance import EXACT
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
 from hasten.programs.answer import Answer
-from hasten.programs.recognise import MAX_VALUES
+from hasten.programs.definitions import MAX_VALUES
 from hasten.programs.state import Group
 from hasten.programs.statement import Statement
 from hasten.programs.tables import MAX_ARITY, MAX_ENTRIES, MAX_PAIR

@@ -1,7 +1,8 @@
 """Columns that equalities define by others: they are put in for wherever they stand, before anything is recognised.
 
-A row `3 y - 2 a = 6`, in which y alone is continuous, says that y is 2 + 2/3 a; a row `a + b - c = 0` of binaries in no
-group says that c is a + b. Their coefficients go to a and b, and their bounds become the limits of these rows.
+A row `3 y - 2 a = 6`, in which y alone is continuous, says that y is 2 + 2/3 a; so does one in which y alone takes too
+many whole values to be labels. A row `a + b - c = 0` of binaries in no group says that c is a + b. Their coefficients
+go to a and b, and their bounds become the limits of these rows.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from hasten.programs.statement import Statement, sorted_terms
 from hasten.support.arrays import BoolArray, FloatArray, IntArray, ranges, sizes_of
 
 MAX_TERMS = 1000  # that a whole column may become
+MAX_VALUES = 1024  # of a whole column that becomes labels
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,13 +53,16 @@ def define(program: Statement, grouped: BoolArray) -> Definitions | None:
         barred[list(table.scope)] = True
     barred[program.products.left] = barred[program.products.right] = True
     continuous = ~program.whole
-    own = continuous[column]
+    large = continuous | ~(program.high - program.low < MAX_VALUES)
+    own = large[column]
     equal = (program.row_low == program.row_high) & np.isfinite(program.row_low)
     alone = equal & (np.bincount(row[own], minlength=m) == 1)
-    terms = np.flatnonzero(own & alone[row] & ~barred[column])  # each the continuous one of its row
+    terms = np.flatnonzero(own & alone[row] & ~barred[column])  # each the large one of its row
+    odd = _fractions(program, terms)
+    terms = terms[continuous[column[terms]] | ~odd]
     terms = terms[np.unique(column[terms], return_index=True)[1]]
     n_continuous = len(terms)
-    if n_continuous < continuous.sum():
+    if n_continuous < large.sum():
         return None  # a solver must answer it anyway
     terms = np.concatenate([terms, _whole_sums(program, barred | grouped, terms)])
     if not len(terms):
@@ -72,6 +77,19 @@ def define(program: Statement, grouped: BoolArray) -> Definitions | None:
     reduced = _reduced(program, terms, (target, source, factor), offset)
     checked = Checker(program, "The definition of a column") if n_continuous else None
     return Definitions(reduced, target, source, factor, offset, n_continuous, checked)
+
+
+def _fractions(program: Statement, terms: IntArray) -> BoolArray:
+    """Returns whether the rows of some terms may give their columns values that are not whole, terms in order."""
+    row, found = program.row_of_term, np.zeros(program.n_rows, dtype=bool)
+    unit = np.zeros(program.n_rows)
+    unit[row[terms]] = program.row_weight[terms]
+    some = unit[row] != 0.0
+    ratio = program.row_weight[some] / unit[row[some]]
+    found[row[some][(ratio != np.rint(ratio)) | ~program.whole[program.row_column[some]]]] = True
+    with np.errstate(divide="ignore", invalid="ignore"):
+        limit = program.row_low / unit
+    return np.asarray((found | (limit != np.rint(limit)))[row[terms]])
 
 
 def _whole_sums(program: Statement, barred: BoolArray, terms: IntArray) -> IntArray:

@@ -63,9 +63,8 @@ class NativeHighs:
     ) -> Said:
         """Minimises for some costs, until another thread asks it to `stop`."""
         if self._elsewhere is None:
-            said = (
-                self._wait(cost, seconds, gap, start) if stop is NEVER else self._run(cost, seconds, gap, start, stop)
-            )
+            asked = cost, seconds, gap, start
+            said = self._wait(*asked) if stop is NEVER else self._run(*asked, stop)
             return _checked_answer(said, self._checked, gap)
         begin = None if start is None else start.tolist()
         heard = self._elsewhere.ask({"cost": cost.tolist(), "seconds": seconds, "gap": gap, "start": begin})

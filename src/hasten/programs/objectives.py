@@ -9,15 +9,21 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from hasten.errors import ProgramError
+from hasten.model.structure import Structure
 from hasten.programs.libraries import place_of
+from hasten.programs.state import FirstLook, Recognised
 from hasten.programs.statement import Statement
-from hasten.support.arrays import FloatArray, IntArray, all_finite, floats, ints
+from hasten.proof.objectives import Columns, look_at_objective, look_at_objectives, write_values
+from hasten.proof.outcome import PROVED
+from hasten.proof.steps import begins_with_looking
+from hasten.support.arrays import FloatArray, IntArray, all_finite, floats, ints, plain
 from hasten.support.checks import listed
 from hasten.support.forms import short
 
@@ -113,6 +119,78 @@ class ObjectiveReader:
                 self.statement.sorted_by,
                 ", ".join(self.statement.columns[:4]),
             )
+
+
+class CostMap:
+    """The costs of labels under an objective: a linear map, plus costs that every objective shares.
+
+    What no label decides (the constant, and columns with one value) is added to the labels of the first variable. A
+    column that others define adds its coefficient to theirs.
+    """
+
+    def __init__(self, found: Recognised, structure: Structure) -> None:
+        space, self.defined = found.space, found.defined
+        sets = space.column >= 0
+        self._shape, self._n_columns = (space.n_variables, len(space.column)), len(space.fixed)
+        self._made_of = found, structure
+        self._column, self._value = np.where(sets, space.column, 0), np.where(sets, space.value, 0.0)
+        self._fixed, self._n_first = np.flatnonzero(space.fixed), int(space.first[1])
+        self._fixed_value, self._base = space.fixed[self._fixed], found.base.copy()
+        self._base[: self._n_first] += found.constant
+
+    def __reduce__(self) -> tuple[type[CostMap], tuple[Recognised, Structure]]:
+        return CostMap, self._made_of  # what holds addresses is made anew
+
+    @cached_property
+    def _packed(self) -> Columns:
+        structure, space = self._made_of[1], self._made_of[0].space
+        return Columns.pack(
+            column=space.column,
+            value=space.value,
+            base=self._base,
+            fixed=space.fixed,
+            graph=[structure.graph.address],
+            looks=[begins_with_looking(structure.compiled)],
+        )
+
+    @cached_property
+    def _address(self) -> int:
+        return self._packed.address
+
+    def look(self, objective: FloatArray, sign: float) -> FirstLook:
+        """Looks at one objective, to minimise or, with the sign -1, to maximise."""
+        cost, x = np.empty(self._shape[1]), np.empty(self._n_columns)
+        c = plain(objective if self.defined is None else self.defined.objectives(objective[None])[0])
+        outcome, bound, size = look_at_objective(self._address, c, sign, cost, x)
+        if outcome == PROVED and self.defined is not None:
+            x = self.defined.values(x[None])[0]
+        return FirstLook(outcome, bound, size, cost, x)
+
+    def look_at_all(self, objectives: FloatArray, sign: float) -> FirstLook:
+        """Looks at many objectives."""
+        n = len(objectives)
+        seen, cost, x = np.empty((n, 3)), np.empty((n, self._shape[1])), np.empty((n, self._n_columns))
+        for begin in range(0, n, AT_ONCE):  # Ctrl-C is heard in between
+            some = slice(begin, begin + AT_ONCE)
+            c = plain(objectives[some] if self.defined is None else self.defined.objectives(objectives[some]))
+            look_at_objectives(self._address, c, sign, cost[some], x[some], seen[some])
+        proved = seen[:, 0] == PROVED
+        if self.defined is not None and proved.any():
+            x[proved] = self.defined.values(x[proved])
+        return FirstLook(seen[:, 0], seen[:, 1], seen[:, 2], cost, x)
+
+    def values(self, labels: IntArray, n: int) -> FloatArray:
+        """Returns the value of each column, a row for each of `n` labellings, given flat; nan without one."""
+        x = np.empty((n, self._n_columns))
+        write_values(self._address, labels.reshape(n, self._shape[0]), x)
+        return x if self.defined is None else self.defined.values(x)
+
+    def many(self, objectives: FloatArray, sign: float, constant: float) -> FloatArray:
+        """Returns the costs under many objectives, a row for each."""
+        c = objectives if self.defined is None else self.defined.objectives(objectives)
+        cost = c.take(self._column, axis=1) * (sign * self._value) + self._base
+        cost[:, : self._n_first] += sign * (constant + c[:, self._fixed] @ self._fixed_value)[:, None]
+        return np.asarray(cost)
 
 
 def _floats(values: object) -> FloatArray:

@@ -6,6 +6,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from hasten.model.problem import Problem
 from hasten.model.schema import Schema
 from hasten.model.solution import Solution, Solutions, Status, numbered
 from hasten.model.structure import Structure
-from hasten.programs.answer import UNBOUNDED, Answer, Answers, without_values
+from hasten.programs.answer import UNBOUNDED, Answer, Answers
 from hasten.programs.kinds import Kinds
 from hasten.programs.libraries import check_variables, front_end
 from hasten.programs.native import NATIVE, Checker
@@ -131,7 +132,7 @@ class Program:
         c = self._objectives.one(objective)
         x = None if solution.values is None else self.values(solution)
         how = f"{solution.status.value} ({solution.source.value})"
-        return self._answer(c, solution.status, x, solution.bound, solution.proved, how, solution.reason)
+        return Answer.of(self.statement, c, solution.status, x, solution.bound, solution.proved, how, solution.reason)
 
     def solve(
         self,
@@ -177,11 +178,12 @@ class Program:
         deadline = now() + seconds
         if race is not None and race.choose() == ALONE:
             patience = max(race.seconds[AIDED], CLEARLY * race.seconds.get(ALONE, 0.0))
-            answer = self._solve_as_given(c, solver, min(seconds, patience), gap, start)
-            finished = answer.status not in (Status.TIME_LIMIT, Status.NO_TIME) or patience >= seconds
-            race.took(ALONE, time.process_time() - began, finished=finished)
-            if finished:
-                return self._or_start(answer, c, start)
+            with suppress(SolverWrong):
+                answer = self._solve_as_given(c, solver, min(seconds, patience), gap, start)
+                finished = answer.status not in (Status.TIME_LIMIT, Status.NO_TIME) or patience >= seconds
+                race.took(ALONE, time.process_time() - began, finished=finished)
+                if finished:
+                    return self._or_start(answer, c, start)
             race, seconds = None, max(0.0, deadline - now())
         answer = self._solve_recognised(c, solver, seconds, gap, start, on_better)
         if race is not None and loading == seconds_loading():
@@ -214,7 +216,7 @@ class Program:
 
         found = solving.prove_one(way, seen, c if sign > 0 else -c, seconds, tell)
         x, how = None if found.values is None else solving.costs.values(found.values, 1)[0], found.status.value
-        answer = self._answer(c, found.status, x, found.bound + constant, found.proved, how, found.reason)
+        answer = Answer.of(self.statement, c, found.status, x, found.bound + constant, found.proved, how, found.reason)
         return self._or_start(answer, c, start)
 
     def solve_all(
@@ -331,8 +333,8 @@ class Program:
     def _proved(self, c: FloatArray, seen: FirstLook, constant: float) -> Answer:
         """Returns an answer without the solver: the best, or that there is none."""
         if seen.outcome == kernels.INFEASIBLE:
-            return self._answer(c, Status.INFEASIBLE, None, math.inf, True, Status.INFEASIBLE.value, "")
-        return self._answer(c, Status.PROVED, seen.x, float(seen.bound) + constant, True, PROVED, "")
+            return Answer.of(self.statement, c, Status.INFEASIBLE, None, math.inf, True, Status.INFEASIBLE.value, "")
+        return Answer.of(self.statement, c, Status.PROVED, seen.x, float(seen.bound) + constant, True, PROVED, "")
 
     def _or_start(self, answer: Answer, c: FloatArray, start: FloatArray | None) -> Answer:
         """Returns the values that it started from, if they are complete and valid, and better than an answer."""
@@ -364,23 +366,7 @@ class Program:
         said = self._solving.ask_native(solver, sign * c, seconds, gap, start)
         bound = sign * self.statement.constant
         how = f"{why}{UNBOUNDED if said.reason == UNBOUNDED else said.status.value}"
-        return self._answer(c, said.status, said.x, said.bound + bound, False, how, said.reason)
-
-    def _answer(
-        self, c: FloatArray, status: Status, x: FloatArray | None, bound: float, proved: bool, how: str, reason: str
-    ) -> Answer:
-        """Returns an answer, given a bound on the cost."""
-        program, sign = self.statement, self.statement.sign
-        value = without_values(program.maximize, reason)
-        if x is not None:
-            value = program.value(x, c)
-            bound = sign * value if status is Status.SOLVED else bound
-            if sign * value >= program.cutoff:
-                status = Status.INFEASIBLE if status.optimal else Status.NO_TIME
-                bound = math.inf if status is Status.INFEASIBLE else bound
-                x, value = None, sign * math.inf
-                reason = _CUT.format(sign * program.cutoff, "less" if program.maximize else "more")
-        return Answer(program, status, x, value, sign * bound, proved, how, reason)
+        return Answer.of(self.statement, c, said.status, said.x, said.bound + bound, False, how, said.reason)
 
     def __repr__(self) -> str:
         program = self.statement
@@ -388,7 +374,6 @@ class Program:
 
 
 _CHECKED: set[str] = set()  # names of solvers that are there
-_CUT = "Only answers were found whose objective is {:g} or {}, which the file rules out."
 
 
 def share_kinds(programs: Sequence[Program]) -> list[Program]:

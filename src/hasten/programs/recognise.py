@@ -15,6 +15,7 @@ import numpy as np
 
 from hasten.model.kinds import MAX_LABELS, MAX_ROLES, MAX_TABLE, MAX_WEIGHT
 from hasten.programs.columns import define_columns, group_columns, tighten_columns
+from hasten.programs.definitions import MAX_VALUES
 from hasten.programs.kinds import find_parts, limits_before_slack
 from hasten.programs.labels import clip_weights, make_labels, rule_out_labels
 from hasten.programs.state import Recognised
@@ -25,7 +26,6 @@ from hasten.support.words import count
 if TYPE_CHECKING:
     from hasten.programs.program import Program
 
-MAX_VALUES = 1024  # of a whole column
 MAX_ALL = 20_000_000  # labels of all variables
 
 
@@ -132,13 +132,11 @@ def describe(program: Program) -> str:
         n_sums = n_defined - n_continuous
     if n_continuous:
         verb = "was" if n_continuous == 1 else "were"
-        head = f"{count(n_continuous, 'continuous variable')} {verb} substituted.\n{head}"
+        kind = "large variable" if n_continuous > (~statement.whole).sum() else "continuous variable"
+        head = f"{count(n_continuous, kind)} {verb} substituted.\n{head}"
     kinds, structure = program.kinds, program.structure
     counts = Counter(kinds.variables[key].name for key in found.parts.variables)
-    n_sums = 0 if found.defined is None else len(set(found.defined.target.tolist())) - found.defined.n_continuous
-    n_fixed = (
-        n - len(set(found.space.column.tolist()) - {-1}) - (n_sums + found.defined.n_continuous if found.defined else 0)
-    )
+    n_fixed = n - len(set(found.space.column.tolist()) - {-1}) - n_defined
     left, tabled, said = found.rules.n_rows, found.tables.n_rows, found.n_merged - found.n_cliques
     lines = [
         head,

@@ -13,9 +13,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
+from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from hasten.errors import ProgramError, SolverWrong
 from hasten.model.problem import Problem
@@ -24,28 +23,29 @@ from hasten.model.structure import Structure
 from hasten.programs.kinds import Kinds, build_structure
 from hasten.programs.native import NATIVE, Native, highs_is_elsewhere
 from hasten.programs.networks import Network, as_network
+from hasten.programs.objectives import CostMap
 from hasten.programs.recognise import recognise
 from hasten.programs.state import FirstLook, Recognised
 from hasten.programs.statement import Statement
+from hasten.proof.branch.certify import certify_ruled, certify_some
 from hasten.proof.certifier import Certifier
-from hasten.proof.objectives import Columns, look_at_objective, look_at_objectives, write_values
 from hasten.proof.outcome import BOUND, OPEN, OUTCOME, PROVED
-from hasten.proof.steps import begins_with_looking
 from hasten.solvers import Progress, Solver, make_solver
 from hasten.solvers.base import LATE, answer
 from hasten.solvers.failures import OnError
 from hasten.solvers.portfolio import Race
-from hasten.speedup.black_box import better, prove_or_solve, prove_or_solve_one, solve_one, unknown
+from hasten.speedup.black_box import better, out_of_time, prove_or_solve, prove_or_solve_one, solve_one, unknown
 from hasten.speedup.effort import AIDED, ALONE, TRIES, Effort, Schedule
 from hasten.speedup.parts import Limits
-from hasten.support.arrays import FloatArray, IntArray, plain, sizes_of
+from hasten.support.arrays import FloatArray, IntArray, sizes_of
 from hasten.support.clock import NEVER, PATIENCE, Stop, now
 from hasten.support.threads import Cache, Work
 
 log = logging.getLogger(__name__)
 WITHOUT_LIMIT = Certifier()
 FEW = 32  # objectives that are settled one by one: more are faster as a batch
-AT_ONCE = 4096  # objectives that are looked at in one call
+HEAD_START = 0.03  # seconds for a proof before HiGHS works beside it
+COMPILING = 2.0  # seconds for HiGHS before a proof that has to be compiled first begins
 _SHARED: dict[str, Solver] = {}  # by name, for all programs: some take long to load, and "auto" learns from all of them
 
 
@@ -53,78 +53,6 @@ def clock_for(solver: str | Solver) -> Callable[[], float]:
     """Returns the clock to time a solver with: processor time, which a busy machine disturbs less, if it works here."""
     here = solver == "gurobi" or (solver == "highs" and not highs_is_elsewhere())
     return time.process_time if here else time.perf_counter
-
-
-class CostMap:
-    """The costs of labels under an objective: a linear map, plus costs that every objective shares.
-
-    What no label decides (the constant, and columns with one value) is added to the labels of the first variable. A
-    column that others define adds its coefficient to theirs.
-    """
-
-    def __init__(self, found: Recognised, structure: Structure) -> None:
-        space, self.defined = found.space, found.defined
-        sets = space.column >= 0
-        self._shape, self._n_columns = (space.n_variables, len(space.column)), len(space.fixed)
-        self._made_of = found, structure
-        self._column, self._value = np.where(sets, space.column, 0), np.where(sets, space.value, 0.0)
-        self._fixed, self._n_first = np.flatnonzero(space.fixed), int(space.first[1])
-        self._fixed_value, self._base = space.fixed[self._fixed], found.base.copy()
-        self._base[: self._n_first] += found.constant
-
-    def __reduce__(self) -> tuple[type[CostMap], tuple[Recognised, Structure]]:
-        return CostMap, self._made_of  # what holds addresses is made anew
-
-    @cached_property
-    def _packed(self) -> Columns:
-        structure, space = self._made_of[1], self._made_of[0].space
-        return Columns.pack(
-            column=space.column,
-            value=space.value,
-            base=self._base,
-            fixed=space.fixed,
-            graph=[structure.graph.address],
-            looks=[begins_with_looking(structure.compiled)],
-        )
-
-    @cached_property
-    def _address(self) -> int:
-        return self._packed.address
-
-    def look(self, objective: FloatArray, sign: float) -> FirstLook:
-        """Looks at one objective, to minimise or, with the sign -1, to maximise."""
-        cost, x = np.empty(self._shape[1]), np.empty(self._n_columns)
-        c = plain(objective if self.defined is None else self.defined.objectives(objective[None])[0])
-        outcome, bound, size = look_at_objective(self._address, c, sign, cost, x)
-        if outcome == PROVED and self.defined is not None:
-            x = self.defined.values(x[None])[0]
-        return FirstLook(outcome, bound, size, cost, x)
-
-    def look_at_all(self, objectives: FloatArray, sign: float) -> FirstLook:
-        """Looks at many objectives."""
-        n = len(objectives)
-        seen, cost, x = np.empty((n, 3)), np.empty((n, self._shape[1])), np.empty((n, self._n_columns))
-        for begin in range(0, n, AT_ONCE):  # Ctrl-C is heard in between
-            some = slice(begin, begin + AT_ONCE)
-            c = plain(objectives[some] if self.defined is None else self.defined.objectives(objectives[some]))
-            look_at_objectives(self._address, c, sign, cost[some], x[some], seen[some])
-        proved = seen[:, 0] == PROVED
-        if self.defined is not None and proved.any():
-            x[proved] = self.defined.values(x[proved])
-        return FirstLook(seen[:, 0], seen[:, 1], seen[:, 2], cost, x)
-
-    def values(self, labels: IntArray, n: int) -> FloatArray:
-        """Returns the value of each column, a row for each of `n` labellings, given flat; nan without one."""
-        x = np.empty((n, self._n_columns))
-        write_values(self._address, labels.reshape(n, self._shape[0]), x)
-        return x if self.defined is None else self.defined.values(x)
-
-    def many(self, objectives: FloatArray, sign: float, constant: float) -> FloatArray:
-        """Returns the costs under many objectives, a row for each."""
-        c = objectives if self.defined is None else self.defined.objectives(objectives)
-        cost = c.take(self._column, axis=1) * (sign * self._value) + self._base
-        cost[:, : self._n_first] += sign * (constant + c[:, self._fixed] @ self._fixed_value)[:, None]
-        return np.asarray(cost)
 
 
 class AskedSolver(NamedTuple):
@@ -283,19 +211,20 @@ class Solving:
         seconds: float,
         tell: Callable[[Solution], None] | None = None,
     ) -> Solution:
-        """Proves a problem in half of some seconds, after a first look, or shares the rest with the solver.
+        """Proves a problem after a first look, or asks the solver, in limited time both.
 
         `tell` is called with each better answer of ours in limited time.
         """
         deadline = math.inf if seconds == math.inf else now() + seconds
         certifier = WITHOUT_LIMIT if seconds == math.inf else Certifier(time_limit=seconds / 2, improve=False)
+        races = way.as_given and way.asked == "highs" and not highs_is_elsewhere()
 
         def certify(problem: Problem) -> Solution:
             looked = seen.outcome == OPEN
             return certifier.after_looking(problem, seen.bound, seen.size) if looked else certifier(problem)
 
         def ask(found: Solution, patience: float, alone: bool) -> Solution:
-            if not alone and way.as_given and way.asked == "highs" and not highs_is_elsewhere():
+            if races and not alone:
                 return self._race(found, way, objective, deadline, tell)
             asked = self._solver(way, objective[None])
             limits = min(patience, deadline - now()), math.inf
@@ -312,6 +241,11 @@ class Solving:
                 return answered
             way.effort.solver_failed()
             proves = True
+        if races and seconds < math.inf:
+            began = way.clock()
+            answered = self._race(unknown(problem), way, objective, deadline, tell, HEAD_START)
+            way.effort.answered(True, way.clock() - began, 1, answered.source is Source.SOLVER)
+            return answered
         return prove_or_solve_one(problem, certify, ask, way.effort, proves=proves, clock=way.clock)
 
     def _race(
@@ -321,32 +255,47 @@ class Solving:
         objective: FloatArray,
         deadline: float,
         tell: Callable[[Solution], None] | None,
+        head_start: float = 0.0,
     ) -> Solution:
-        """Goes on with the proof while HiGHS works beside it: neither tells how long it takes. One stops the other."""
-        ours, theirs = Stop(), Stop()
+        """Goes on with a proof; after a head start HiGHS works beside it, as neither tells how long it takes.
+
+        Where kernels are not compiled yet, it is HiGHS that begins.
+        """
+        ours, theirs, ended = Stop(), Stop(), SimpleQueue[Work[Solution]]()
         asked = _AsGiven(self, objective[None], way, theirs)
 
-        def ask() -> Solution:
-            try:
-                return better(found, asked, deadline - now())
-            finally:
-                ours.set()
-
-        work = Work(ask)
-        work.begin()
-        try:
-            answers = Certifier(time_limit=max(0.0, deadline - now())).improving(found.problem, found, ours)
+        def prove() -> Solution:
+            certifier = Certifier(time_limit=max(0.0, deadline - now()))
+            answers = certifier.improving(found.problem, None if found.values is None else found, ours)
             answers.tell = tell
-            best = answers.within(math.inf)
-            if not best.status.optimal:
-                work.ended.wait(None if deadline == math.inf else max(0.0, deadline + LATE - now()))
+            return answers.within(math.inf)
+
+        proving = Work(prove, ended.put)
+        asking = Work(lambda: better(found, asked, max(0.0, deadline - now())), ended.put)
+        first, second = proving, asking
+        drivers: tuple[Any, ...] = certify_some, certify_ruled
+        if not any(driver.is_compiled for driver in drivers):  # that takes longer than HiGHS on many programs
+            first, second, head_start = asking, proving, COMPILING
+        try:
+            first.begin()
+            if not _ended_well(ended, now() + head_start):
+                second.begin()
+                while not _ended_well(ended, deadline + LATE) and not (
+                    proving.ended.is_set() and asking.ended.is_set()
+                ):
+                    if now() >= deadline + LATE:
+                        break
         finally:
+            ours.set()
             theirs.set()
-        if best.status.optimal or not work.ended.wait(PATIENCE):
-            return best
-        said, bound = work.result, max(best.bound, work.result.bound)
-        if not said.status.optimal and best.cost < said.cost:
-            said = replace(best, status=Status.WITHIN_GAP) if said.status is Status.WITHIN_GAP else best
+        for work in (proving, asking):
+            if work.ended.is_set() and work.result.status.optimal:
+                return work.result
+        best = proving.result if proving.ended.wait(PATIENCE) else found
+        said = asking.result if asking.ended.wait(PATIENCE) else out_of_time(best)
+        bound = max(best.bound, said.bound)
+        if best.cost < said.cost:
+            said = replace(best, status=said.status if said.status is Status.WITHIN_GAP else Status.TIME_LIMIT)
         return replace(said, bound=min(bound, said.cost))
 
     def prove_many(
@@ -366,6 +315,14 @@ class Solving:
 
 FIRST_TIMES: dict[tuple[int, ...], Race] = {}  # by size, and how many rows are equations, or of two columns
 KNOWN = Cache[bytes, Solving](5_000_000)  # by digest; weighed by terms
+
+
+def _ended_well(ended: SimpleQueue[Work[Solution]], until: float) -> bool:
+    """Waits for some work to end, until a time; whether that left nothing to find out."""
+    try:
+        return ended.get(timeout=None if until == math.inf else max(0.0, until - now())).result.status.optimal
+    except Empty:
+        return False
 
 
 class _AsGiven:
