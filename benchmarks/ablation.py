@@ -31,7 +31,7 @@ from hasten.model.batch import Batch
 from hasten.model.solution import Solutions
 from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier
-from hasten.search.beam import BeamSearch, ReducedSearch
+from hasten.search.beam import BeamSearch
 from hasten.support.terminal import tell_nobody
 from hasten.tasks.entity_relation.task import EntityRelationTask, Training
 
@@ -146,7 +146,11 @@ def measure(learn: Batch, test: Batch, repeats: int) -> list[dict[str, Any]]:
             weights = None
             if way.learner is not None:
                 weights = way.learner(width).fit(learn, answers).weights
-            search = ReducedSearch(width, **way.search) if way.reduced else BeamSearch(width, weights, **way.search)
+            search = (
+                BeamSearch(width, **way.search, reduce=True)
+                if way.reduced
+                else BeamSearch(width, weights, **way.search)
+            )
             found = search(batch)
             micros = best_time(lambda search=search, batch=batch: search(batch), repeats) / len(test) * 1e6
             records.append(

@@ -34,7 +34,7 @@ from hasten import Batch, Certifier, Solutions
 from hasten.learning.learner import typical_gap
 from hasten.search.beam import greedy
 from hasten.speedup.audit import upper_limit
-from hasten.speedup.calibration import disagreeing
+from hasten.speedup.skipping import disagreeing
 from hasten.support.arrays import ranges
 from hasten.support.terminal import tell_nobody
 from hasten.tasks.entity_relation.data.corpora import Corpora

@@ -37,8 +37,7 @@ from rich.table import Table
 from hasten import Batch, BeamSearch, Certifier, Gate, Schema, Solutions
 from hasten.learning.features import Examples, guess_some, learn_some
 from hasten.learning.gate import Cheap
-from hasten.speedup.calibration import Calibrator, disagreeing
-from hasten.speedup.gated import GatedSearch
+from hasten.speedup.skipping import Calibrator, GatedSearch, disagreeing
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.terminal import show_progress, tell_nobody
 from hasten.tasks.entity_relation.data.corpora import Corpora

@@ -12,7 +12,7 @@ from strategies import entity_relation
 
 import hasten
 from hasten.model.batch import Batch
-from hasten.search.beam import ConstrainedSearch, ReducedSearch
+from hasten.search.beam import BeamSearch, ConstrainedSearch
 from hasten.solvers import available_solvers, make_solver
 from hasten.speedup.audit import upper_limit
 
@@ -20,7 +20,7 @@ ANSWERING: dict[str, Callable[[Batch], Any]] = {
     "greedy": hasten.greedy(),
     "beam": hasten.BeamSearch(width=3, look_ahead=True),
     "theta": hasten.BeamSearch(width=2, theta=0.5),
-    "reduced": ReducedSearch(width=2, look_ahead=True),
+    "reduced": BeamSearch(width=2, look_ahead=True, reduce=True),
     "constrained": ConstrainedSearch(),
     "certifier": hasten.Certifier(),
     "branching": hasten.Certifier(max_join=0),

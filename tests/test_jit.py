@@ -29,7 +29,7 @@ from hasten.jit.backend import KEPT, NOT_KEPT, NOTICE, NoticingCache
 from hasten.jit.tiers import DRIVERS, function_of, is_kernel
 from hasten.paper.demo import running_example
 from hasten.programs.statement import Builder
-from hasten.search.beam import ConstrainedSearch, ReducedSearch
+from hasten.search.beam import BeamSearch, ConstrainedSearch
 from hasten.support.terminal import show_progress
 
 PACKAGE = Path(hasten.__file__).parent
@@ -504,7 +504,7 @@ def test_whatever_arrays_are_given_no_driver_is_compiled_again(given: Any) -> No
         for each in (batch, lazy, single, shape.problem(array[0]), hasten.Batch.of([problem, single])):
             for search in (hasten.greedy(), hasten.BeamSearch(2, theta=1.0), ConstrainedSearch()):
                 search(each)
-            ReducedSearch()(each)
+            BeamSearch(reduce=True)(each)
             hasten.Certifier()(each)
             hasten.Speedup(schema).predict(each)
         hasten.Learner(progress=False, enforce=False, look_ahead=False).fit(

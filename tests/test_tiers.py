@@ -21,8 +21,8 @@ ANSWER = """
 import sys
 import numpy as np
 import hasten
-from hasten.search.beam import ReducedSearch
-from hasten.search.beam import ConstrainedSearch
+from hasten.search.beam import BeamSearch
+from hasten.search.beam import BeamSearch, ConstrainedSearch
 from hasten.paper.demo import running_example
 
 np.seterr(all="raise")
@@ -34,7 +34,7 @@ for structure in (shape, ruled):
         answers = [hasten.Certifier()(problem)]
         if structure is shape:
             searches = (hasten.greedy(), hasten.BeamSearch(3), hasten.BeamSearch(2, look_ahead=True))
-            answers += [search(problem) for search in (*searches, ConstrainedSearch(), ReducedSearch())]
+            answers += [search(problem) for search in (*searches, ConstrainedSearch(), BeamSearch(reduce=True))]
         for answer in answers:
             bound = getattr(answer, "bound", None)
             print([*answer.labels], float(answer.cost).hex(), None if bound is None else float(bound).hex())

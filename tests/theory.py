@@ -13,9 +13,9 @@ import numpy as np
 
 from hasten.errors import ProblemError, SolverError
 from hasten.kernels.layout import Graph
-from hasten.learning.targets import Answers, read_answers
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
+from hasten.model.solution import Answers, read_answers
 from hasten.solvers import load
 from hasten.solvers.formulation import formulate
 from hasten.solvers.objective import Layout, objectives

@@ -33,13 +33,12 @@ from hasten.proof.look import LOOKING
 from hasten.proof.outcome import OPEN, OUTCOME
 from hasten.proof.outline import outline
 from hasten.proof.steps import prove
-from hasten.search.beam import BeamSearch, ConstrainedSearch, ReducedSearch, greedy
+from hasten.search.beam import BeamSearch, ConstrainedSearch, greedy
 from hasten.solvers import make_solver
-from hasten.speedup.calibration import Calibrator
-from hasten.speedup.gated import GatedSearch
 from hasten.speedup.parts import TextMode, Trust
 from hasten.speedup.pool import AnswerPool
 from hasten.speedup.predictor import Speedup
+from hasten.speedup.skipping import Calibrator, GatedSearch
 from hasten.sums import marginals, sample
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.terminal import Tell, tell_nobody
@@ -70,7 +69,7 @@ def compile_kernels(tell: Tell = tell_nobody) -> None:
         "improvement": lambda: _improve(problem),
         "best labellings": lambda: Certifier().best(problem, 2),
         "certificates": lambda: outline(Draft(stated(problem), None, 0, np.inf), problem, -np.inf, np.inf, max_join=0),
-        "reduced search": lambda: ReducedSearch(2, look_ahead=True)(problem),
+        "reduced search": lambda: BeamSearch(2, look_ahead=True, reduce=True)(problem),
         "enumeration": lambda: make_solver("brute").solve(problem),
         "checks": lambda: [each.check([0] * each.n_variables) for each in (problem, _counted())],
         "learning": lambda: _learn(problem),

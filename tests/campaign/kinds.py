@@ -18,9 +18,9 @@ from hasten.model.schema import Schema
 from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier
 from hasten.search.beam import BeamSearch
-from hasten.speedup.gated import GatedSearch
 from hasten.speedup.parts import Search, Trust
 from hasten.speedup.predictor import Speedup
+from hasten.speedup.skipping import GatedSearch
 from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.scoring.black_box import LinearScorer
 from hasten.tasks.entity_relation.scoring.features import intern

@@ -18,6 +18,7 @@ import subprocess
 import sys
 import traceback
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -39,7 +40,7 @@ from hasten.proof.look import LOOKING
 from hasten.proof.outcome import OPEN, OUTCOME
 from hasten.proof.report import solutions_of
 from hasten.proof.steps import prove
-from hasten.search.beam import BeamSearch, ConstrainedSearch, ReducedSearch, greedy
+from hasten.search.beam import BeamSearch, ConstrainedSearch, greedy
 
 CASES = Path(__file__).parent / "cases"
 RESULTS = Path("results/fuzz")
@@ -49,7 +50,7 @@ ERROR, FAILED = "an error: ", "failed"
 BATCH = 1100  # trials for each process
 FAMILIES = GENERAL | OF_STEPS
 EVERY, SLICES = 6, 4  # problems of a trial of which one is improved, and how far
-SEARCHES = {"beam": BeamSearch, "reduced": ReducedSearch, "constrained": ConstrainedSearch}
+SEARCHES = {"beam": BeamSearch, "reduced": partial(BeamSearch, reduce=True), "constrained": ConstrainedSearch}
 
 
 def main() -> None:
@@ -169,7 +170,7 @@ def draw_search(draw: Random) -> list[Any]:
     if name == "constrained":
         return [name, {}]
     settings = {"width": draw.choice((1, 2, 5)), "look_ahead": draw.random() < 0.5}
-    return [name, settings | ({"max_join": draw.choice((0, 8, 1024))} if name == "reduced" else {})]
+    return [name, settings]
 
 
 def again(draw: Random, costs: list[list[float]]) -> list[list[float]]:

@@ -22,8 +22,8 @@ from hasten.errors import ProblemError
 from hasten.model.problem import Problem
 from hasten.model.solution import SOURCES, STATUSES, Solution, Solutions
 from hasten.model.structure import Structure
-from hasten.search.beam import ConstrainedSearch, ReducedSearch
-from hasten.speedup.gated import GatedSearch
+from hasten.search.beam import ConstrainedSearch
+from hasten.speedup.skipping import GatedSearch
 
 LETTERS = ["a", "b", "c"]
 
@@ -114,7 +114,7 @@ class Answerer:
 ANSWERERS = {
     "greedy": Answerer(hasten.greedy),
     "beam": Answerer(lambda: BeamSearch(width=3)),
-    "reduced": Answerer(lambda: ReducedSearch(width=2)),
+    "reduced": Answerer(lambda: BeamSearch(width=2, reduce=True)),
     "constrained": Answerer(ConstrainedSearch),
     "gated": Answerer(gated),
     "certifier": Answerer(Certifier, exact=True, limited=lambda seconds: Certifier(time_limit=seconds)),

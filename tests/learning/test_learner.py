@@ -16,11 +16,10 @@ from strategies import NumpyDice, _structure, entity_relation, random_problem, s
 
 from hasten.errors import NotFittedError, ProblemError
 from hasten.learning.learner import STEP, TOGETHER, Learner, default_step
-from hasten.learning.targets import read_answers
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
-from hasten.model.solution import Solution, Solutions, Source, Status
+from hasten.model.solution import Solution, Solutions, Source, Status, read_answers
 from hasten.proof.certifier import Certifier
 from hasten.search.beam import BeamSearch
 

@@ -24,7 +24,7 @@ from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier
 from hasten.proof.elimination import joins
 from hasten.proof.elimination.plan import reduce
-from hasten.search.beam import ReducedSearch
+from hasten.search.beam import BeamSearch
 from hasten.support.threads import Cache
 
 
@@ -175,7 +175,7 @@ def test_a_copy_of_a_batch_needs_nothing_of_the_first_one(copied: Callable[[Batc
     shapes = [pair(schema, order) for order in ([0, 1], [1, 0])]
     batch = Batch.build(shapes, np.array([0, 1]), np.ones(8))
     single = batch[0]
-    for each in (ReducedSearch(), Certifier()):
+    for each in (BeamSearch(reduce=True), Certifier()):
         assert each(batch).cost.tolist() == [2.0, 2.0]
         assert each(single).cost == 2.0
     other, alone = copied(batch), copied(single)
@@ -185,7 +185,7 @@ def test_a_copy_of_a_batch_needs_nothing_of_the_first_one(copied: Callable[[Batc
     assert alone.structure.compiled.place[0, 0] == alone.structure.graph.address != shapes[0].graph.address
     del batch, single, shapes
     gc.collect()
-    for each in (ReducedSearch(), Certifier()):
+    for each in (BeamSearch(reduce=True), Certifier()):
         assert each(other).cost.tolist() == [2.0, 2.0]
         assert each(alone).cost == 2.0
 

@@ -17,7 +17,7 @@ import hasten
 from hasten import Batch, Certifier, Learner, Problem, Rule, Schema, Speedup, Structure
 from hasten.errors import ProblemError, SchemaError
 from hasten.learning.tables import Labels as LabelsByKind
-from hasten.search.beam import ConstrainedSearch, ReducedSearch
+from hasten.search.beam import BeamSearch, ConstrainedSearch
 from hasten.solvers import available_solvers, make_solver
 from hasten.speedup.parts import Certified, Trust
 
@@ -99,7 +99,7 @@ def test_every_solver_search_and_proof_agrees_with_enumeration() -> None:
             assert answer.labels.shape == (4,)
             assert len(answer.names) == 4
             assert costs[tuple(answer.labels.tolist())] == answer.cost
-        for search in (hasten.greedy(), hasten.BeamSearch(width=3), ConstrainedSearch(), ReducedSearch()):
+        for search in (hasten.greedy(), hasten.BeamSearch(width=3), ConstrainedSearch(), BeamSearch(reduce=True)):
             found = search(problem)
             if found.valid:
                 assert found.cost == costs[tuple(found.labels.tolist())]
@@ -221,7 +221,7 @@ def test_a_scorer_is_never_asked_for_the_price() -> None:
 
     lazy = Batch.build([shape], [0, 0, 0], scorer)
     given = shape.batch(costs)
-    for search in (hasten.greedy(), hasten.BeamSearch(width=2), ReducedSearch()):
+    for search in (hasten.greedy(), hasten.BeamSearch(width=2), BeamSearch(reduce=True)):
         assert search(lazy).cost.tolist() == search(given).cost.tolist()
     assert Certifier()(lazy).cost.tolist() == Certifier()(given).cost.tolist()
     assert set(asked) == set(range(shape.n_variables))

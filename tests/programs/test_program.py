@@ -25,7 +25,7 @@ from hasten.programs.native import NativeGurobi, NativeHighs, Said
 from hasten.programs.program import Program
 from hasten.programs.statement import Builder, Statement
 from hasten.proof.outcome import OPEN, PROVED
-from hasten.search.beam import ReducedSearch
+from hasten.search.beam import BeamSearch
 from hasten.speedup.effort import Effort
 from hasten.support.clock import LeftBehindError
 
@@ -73,7 +73,7 @@ def test_an_answers_cost_is_the_models_objective(program: Program, objectives: n
         assert sign * solution.cost == pytest.approx(value)
         assert program.answer(solution, c).objective == pytest.approx(value)
         assert program.answer(solution, c).bound == pytest.approx(value, abs=1e-5)
-        assert ReducedSearch(width=64)(program.problem(c)).cost == pytest.approx(sign * value)
+        assert BeamSearch(width=64, reduce=True)(program.problem(c)).cost == pytest.approx(sign * value)
 
 
 @pytest.mark.parametrize("solver", ["highs", "gurobi", "brute"])

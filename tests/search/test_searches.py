@@ -29,7 +29,7 @@ from hasten.model.problem import Problem
 from hasten.model.schema import Schema
 from hasten.model.solution import Solutions, Source, Status
 from hasten.proof.certifier import Certifier
-from hasten.search.beam import BeamSearch, ConstrainedSearch, ReducedSearch, Searcher, greedy
+from hasten.search.beam import BeamSearch, ConstrainedSearch, Searcher, greedy
 
 
 @st.composite
@@ -510,12 +510,14 @@ def test_a_forbidden_label_that_nobody_looked_at_may_be_chosen() -> None:
 
 
 def test_a_misconfigured_search_is_refused() -> None:
-    for search in (BeamSearch, ReducedSearch):
-        with pytest.raises(ProblemError, match="width of a beam must be at least 1, got 0"):
-            search(width=0)
-        for wrong in (2.5, 2.0, "2", None, True):
-            with pytest.raises(ProblemError, match=f"width of a beam must be a whole number, got {wrong!r}"):
-                search(width=wrong)
+    with pytest.raises(ProblemError, match="width of a beam must be at least 1, got 0"):
+        BeamSearch(width=0)
+    for wrong in (2.5, 2.0, "2", None, True):
+        with pytest.raises(ProblemError, match=f"width of a beam must be a whole number, got {wrong!r}"):
+            BeamSearch(width=wrong)
+    for settings in ({"enforce": False}, {"theta": 1.0}, {"weights": np.zeros(0)}):
+        with pytest.raises(ProblemError, match="over what elimination leaves enforces constraints"):
+            BeamSearch(reduce=True, **settings)
     with pytest.raises(ProblemError, match="theta must be a number, got '2'"):
         BeamSearch(theta="2")
     for value in (-1.0, math.nan):
@@ -528,8 +530,8 @@ def test_a_misconfigured_search_is_refused() -> None:
 
 def test_a_width_may_be_a_number_of_numpy() -> None:
     problem = random_problem(np.random.default_rng(0))
-    for search in (BeamSearch, ReducedSearch):
-        assert_same(search(width=np.int32(2))(problem), search(width=2)(problem))
+    for reduce in (False, True):
+        assert_same(BeamSearch(width=np.int32(2), reduce=reduce)(problem), BeamSearch(width=2, reduce=reduce)(problem))
 
 
 def test_weights_of_another_schema_are_refused() -> None:

@@ -22,7 +22,7 @@ from hasten.errors import ProblemError, SchemaError
 from hasten.kernels.search.nodes import FORCED
 from hasten.model.problem import Problem
 from hasten.paper.demo import NAMES, running_example
-from hasten.search.beam import BeamSearch, ConstrainedSearch, ReducedSearch, Searcher, greedy
+from hasten.search.beam import BeamSearch, ConstrainedSearch, Searcher, greedy
 from hasten.trace.events import Trace
 
 
@@ -116,11 +116,9 @@ def test_a_trace_is_what_the_compiled_constrained_search_does(problem: Problem, 
 
 
 @settings(max_examples=100)
-@given(st.one_of(problems(), small_problems()), st.integers(1, 4), st.booleans(), st.sampled_from([0, 1, 16, None]))
-def test_a_trace_is_what_the_compiled_reduced_search_does(
-    problem: Problem, width: int, look_ahead: bool, max_join: int | None
-) -> None:
-    search = ReducedSearch(width, look_ahead, max_join)
+@given(st.one_of(problems(), small_problems()), st.integers(1, 4), st.booleans())
+def test_a_trace_is_what_the_compiled_reduced_search_does(problem: Problem, width: int, look_ahead: bool) -> None:
+    search = BeamSearch(width, look_ahead=look_ahead, reduce=True)
     best = naive.solve(problem).labels
     trace = search.trace(problem, best)
     assert_same(trace.solution, search(problem))
@@ -159,7 +157,9 @@ def test_theta_tells_which_costs_were_skipped() -> None:
     assert trace.to_dict()["skipped"] == [NAMES[2]]
 
 
-@pytest.mark.parametrize("search", [greedy(), BeamSearch(3, theta=0.5), ConstrainedSearch(), ReducedSearch()], ids=repr)
+@pytest.mark.parametrize(
+    "search", [greedy(), BeamSearch(3, theta=0.5), ConstrainedSearch(), BeamSearch(reduce=True)], ids=repr
+)
 def test_what_cannot_be_traced_is_refused_in_words(search: Searcher) -> None:
     problem = running_example()
     with pytest.raises(ProblemError, match=r"Expected one problem, got Batch\. Of a batch, give one: batch\[0\]"):
@@ -219,7 +219,9 @@ class Reader(HTMLParser):
         self.text += data
 
 
-@pytest.mark.parametrize("search", [greedy(), BeamSearch(2, theta=0.0), ConstrainedSearch(), ReducedSearch()], ids=repr)
+@pytest.mark.parametrize(
+    "search", [greedy(), BeamSearch(2, theta=0.0), ConstrainedSearch(), BeamSearch(reduce=True)], ids=repr
+)
 def test_pictures_show_every_step_and_escape_what_they_are_given(search: Searcher) -> None:
     schema = hasten.Schema()
     evil = schema.variable("<b>kind</b>", ["<script>alert(1)</script>", "a & b", '"quoted"'])

@@ -19,7 +19,7 @@ from hasten.model.problem import Problem
 from hasten.model.schema import Schema
 from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier
-from hasten.search.beam import BeamSearch, ReducedSearch
+from hasten.search.beam import BeamSearch
 from hasten.solvers import Solver, make_solver
 from hasten.solvers.formulation import formulate
 from hasten.solvers.rules import at_least, scaled_row
@@ -111,7 +111,7 @@ def test_checks_proofs_and_searches_agree_with_exact_arithmetic():
             Certifier(max_join=0)(problem),
             BeamSearch(N_LABELLINGS)(problem),
             BeamSearch(N_LABELLINGS, look_ahead=True)(problem),
-            ReducedSearch(N_LABELLINGS)(problem),
+            BeamSearch(N_LABELLINGS, reduce=True)(problem),
         ):
             assert found.cost == pytest.approx(best, rel=1e-6, abs=1e-6)
             assert found.valid == (best < math.inf)

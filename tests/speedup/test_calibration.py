@@ -16,7 +16,7 @@ from hasten.model.schema import Schema
 from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier
 from hasten.search.beam import BeamSearch
-from hasten.speedup.calibration import (
+from hasten.speedup.skipping import (
     Calibration,
     Calibrator,
     Candidate,

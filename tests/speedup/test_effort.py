@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import math
 import time
+import weakref
 from collections.abc import Callable
 
 import numpy as np
@@ -17,7 +18,7 @@ from hasten.solvers import make_solver
 from hasten.solvers.failures import OnError
 from hasten.solvers.portfolio import Race
 from hasten.speedup.black_box import prove_or_solve
-from hasten.speedup.effort import AIDED, ALONE, CLEARLY, EFFORTS, FIRST, MOST_NODES, QUICK, TRIES, Effort, Schedule
+from hasten.speedup.effort import AIDED, ALONE, CLEARLY, FIRST, MOST_NODES, QUICK, TRIES, Effort, Schedule
 from hasten.speedup.parts import Limits, Trust
 
 
@@ -211,7 +212,7 @@ def test_a_solver_that_fails_when_left_alone_gives_way_to_proofs(monkeypatch: py
     answers, n_calls = prove_or_solve(batch, lambda: slow, on_error=OnError.RAISE, schedule=schedule_of(shape, slow))
     assert answers.proved.all()
     assert n_calls == 1
-    assert EFFORTS.of(shape.compiled, "slow").proving.seconds[ALONE] == math.inf
+    assert Effort.of(shape.compiled, "slow").proving.seconds[ALONE] == math.inf
 
 
 def knapsack(n: int, n_rules: int, rng: np.random.Generator) -> Structure:
@@ -248,7 +249,7 @@ def test_a_slow_solver_is_spared_where_branching_further_proves_more() -> None:
     optima, n_calls = prove_or_solve(batch, lambda: exact, limits=Limits(max_nodes=500))
     assert optima.optimal.all()
     assert n_calls > 0
-    effort = EFFORTS.of(shape.compiled, exact.name)
+    effort = Effort.of(shape.compiled, exact.name)
     effort.node_seconds, effort.branching = 1e-6, new_race(1000.0, 1.0)  # a solver of another age
     tried, n_calls = prove_or_solve(batch, lambda: exact)
     assert n_calls == 0
@@ -259,13 +260,14 @@ def test_a_slow_solver_is_spared_where_branching_further_proves_more() -> None:
 
 def test_what_is_known_ends_with_its_structure() -> None:
     compiled = knapsack(3, 1, np.random.default_rng(2)).compiled
-    EFFORTS.of(compiled, "some").answered(True, 1.0)
-    held = len(EFFORTS)
-    assert held > 0
+    effort = Effort.of(compiled, "some")
+    effort.answered(True, 1.0)
+    assert Effort.of(compiled, "some") is effort is not Effort.of(compiled, "other")
     _KEPT.pop(compiled)
+    there = weakref.ref(compiled)
     del compiled
     gc.collect()
-    assert len(EFFORTS) < held
+    assert there() is None
 
 
 def test_a_solver_of_the_user_is_not_asked_once_the_call_s_time_is_up() -> None:

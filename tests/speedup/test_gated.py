@@ -15,8 +15,7 @@ from strategies import entity_relation, random_problem
 
 from hasten import Batch, Certifier, Gate, Schema, Search, Speedup, Trust
 from hasten.errors import ModelError, NotFittedError, ProblemError
-from hasten.speedup.calibration import DOUBTS, Calibrator
-from hasten.speedup.gated import GatedSearch
+from hasten.speedup.skipping import DOUBTS, Calibrator, GatedSearch
 
 # -- the promise ----------------------------------------------------------------------------------------------
 

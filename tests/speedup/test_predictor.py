@@ -35,7 +35,7 @@ from hasten.model.schema import Schema
 from hasten.model.solution import Solution, Source, Status
 from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier
-from hasten.search.beam import BeamSearch, ReducedSearch
+from hasten.search.beam import BeamSearch
 from hasten.solvers import make_solver
 from hasten.speedup.parts import Certified, Limits, Search, Trust
 from hasten.speedup.persistence import FORMAT
@@ -241,7 +241,7 @@ def test_audited_answers_are_the_black_boxes():
     assert answers.cost[audited] == pytest.approx(optima(batch)[audited])
     counters, agreement = speedup.counters, speedup.agreement
     assert counters.audits == agreement.n == audited.sum()
-    found = ReducedSearch(1, look_ahead=True)(batch)
+    found = BeamSearch(1, look_ahead=True, reduce=True)(batch)
     wrong = found.cost > optima(batch) + 1e-6
     assert counters.disagreements == wrong[audited].sum() > 0
     assert agreement.estimate == pytest.approx(1 - wrong[audited].mean())
@@ -440,7 +440,7 @@ def test_a_solver_out_of_time_takes_no_answer_away(prove):
     silent = Speedup(news(), solver=Slow(False), **search).fit(learn, Certifier()(learn))
     answers = silent.predict(batch)
     assert answers.valid.all()
-    found = ReducedSearch(2, look_ahead=True)(batch)
+    found = BeamSearch(2, look_ahead=True, reduce=True)(batch)
     assert (answers.cost <= found.cost + 1e-9).all()
     if not prove:
         assert (answers.labels == found.labels).all()

@@ -6,7 +6,7 @@ are *settled* (those of all other kinds, whose costs are always computed), and t
 the settled variables would have to pay for it at least. From the black box's answers it learns, by logistic
 regression, which label a variable will have, and how much to *doubt* that.
 
-`hasten.speedup.gated` answers by it, and chooses how much doubt to allow.
+`hasten.speedup.skipping` answers by it, and chooses how much doubt to allow.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from hasten.errors import ModelError, NotFittedError, ProblemError, SchemaError
 from hasten.learning.features import OWN, Examples, describe, guess_some, learn_some
 from hasten.learning.heuristic import about_schema, check_schema
 from hasten.learning.learner import typical_gap
-from hasten.learning.targets import Answers, read_answers
 from hasten.model.batch import Batch, as_batch
 from hasten.model.kinds import VariableKind
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
+from hasten.model.solution import Answers, read_answers
 from hasten.support import forms
 from hasten.support.arrays import BoolArray, FloatArray, IntArray, floats, offsets, plain, ranges
 from hasten.support.checks import brief, check_number, check_switch, check_type, check_whole

@@ -26,11 +26,10 @@ from hasten.errors import NotFittedError, ProblemError
 from hasten.kernels.search import nodes
 from hasten.learning import algorithm_1 as learn
 from hasten.learning.heuristic import Heuristic
-from hasten.learning.targets import Answers, read_answers
 from hasten.model.batch import Batch, as_batch
 from hasten.model.problem import Labels, Problem
 from hasten.model.schema import Schema
-from hasten.model.solution import Solution
+from hasten.model.solution import Answers, Solution, read_answers
 from hasten.support.arrays import BoolArray, FloatArray, IntArray
 from hasten.support.checks import check_number, check_switch, check_type, check_whole, check_width, finite
 from hasten.support.terminal import Tell, is_terminal, show_progress, tell_nobody

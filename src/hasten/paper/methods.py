@@ -21,13 +21,13 @@ from hasten.learning.learner import Learner
 from hasten.model.batch import Batch
 from hasten.model.solution import Solutions
 from hasten.proof.certifier import Certifier
-from hasten.search.beam import BeamSearch, ConstrainedSearch, ReducedSearch, Searcher, greedy
+from hasten.search.beam import BeamSearch, ConstrainedSearch, Searcher, greedy
 from hasten.solvers import make_solver
 from hasten.solvers.failures import OnError
 from hasten.speedup.black_box import solve_open
-from hasten.speedup.calibration import Calibration, Calibrator, problems_needed, relabelled
 from hasten.speedup.parts import Search
 from hasten.speedup.predictor import Speedup
+from hasten.speedup.skipping import Calibration, Calibrator, problems_needed, relabelled
 from hasten.support.arrays import BoolArray, FloatArray, IntArray
 from hasten.support.terminal import Tell, steps, tell_nobody
 from hasten.tasks.entity_relation.data.corpus import Sentence
@@ -293,7 +293,10 @@ def ours(test_set: SentenceTestSet) -> list[Method]:
     rows: list[tuple[Model, Searcher, int, str]] = [
         *((Model.ENFORCED, BeamSearch(width), width, "forbidden tuples left out") for width in (1, 2, 4)),
         (Model.LOOK_AHEAD, BeamSearch(2, look_ahead=True), 2, "counts the least still to come"),
-        *((Model.REDUCED, ReducedSearch(n, look_ahead=True), n, "over what elimination leaves") for n in (1, 2)),
+        *(
+            (Model.REDUCED, BeamSearch(n, look_ahead=True, reduce=True), n, "over what elimination leaves")
+            for n in (1, 2)
+        ),
     ]
     return [
         *(test_set.eager(model, search, beam=width, note=note) for model, search, width, note in rows),

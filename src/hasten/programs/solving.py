@@ -35,7 +35,7 @@ from hasten.solvers.base import LATE, answer
 from hasten.solvers.failures import OnError
 from hasten.solvers.portfolio import Race
 from hasten.speedup.black_box import better, out_of_time, prove_or_solve, prove_or_solve_one, solve_one, unknown
-from hasten.speedup.effort import AIDED, ALONE, EFFORTS, TRIES, Effort, Schedule
+from hasten.speedup.effort import AIDED, ALONE, TRIES, Effort, Schedule
 from hasten.speedup.parts import Limits
 from hasten.support.arrays import FloatArray, IntArray, sizes_of
 from hasten.support.clock import NEVER, PATIENCE, Stop, now
@@ -166,7 +166,7 @@ class Solving:
                     'OR-Tools, which is loaded, nor take tables or products. Say solver="cpsat" to mean that.'
                 )
             name = asked if isinstance(asked, str) else make_solver(asked).name
-            way = AskedSolver(asked, as_given, EFFORTS.of(self.structure.compiled, name), clock_for(asked))
+            way = AskedSolver(asked, as_given, Effort.of(self.structure.compiled, name), clock_for(asked))
             if isinstance(solver, str):
                 self._ways[solver] = way
         return way

@@ -122,6 +122,13 @@ class BeamSearch(Searcher):
         Gap above which the heuristic decides without computing the variable's cost. At least 0, which computes none;
         inf, the default, computes all. `Speedup.calibrate` chooses it.
 
+    Searching less:
+
+    reduce
+        Whether to search only what exact elimination leaves (`hasten.proof.elimination.plan`). Eliminating a variable
+        puts its least cost into its neighbours' tables, so that a beam of one or two sees far; where nothing is left,
+        the answer is exact. Needs all costs, constraints and no weights. Off by default.
+
     A cost of inf forbids a label only to a search that looks at it. With a finite `theta` an answer may hold
     such a label: where the costs were given it is reported as invalid; where they are lazy it goes unnoticed.
     """
@@ -131,12 +138,18 @@ class BeamSearch(Searcher):
     enforce: bool = True
     look_ahead: bool = False
     theta: float = math.inf
+    reduce: bool = False
 
     def __post_init__(self) -> None:
         check_width(self.width)
         check_number("theta", self.theta)
         if self.weights is not None:
             object.__setattr__(self, "weights", check_vector("The weights of a heuristic", self.weights))
+        if self.reduce and not (self.enforce and self.weights is None and self.theta == math.inf):
+            raise ProblemError(
+                "A search over what elimination leaves enforces constraints, computes all costs and has no weights. "
+                "Leave enforce, theta and weights as they are, or set reduce=False."
+            )
 
     def _search(self, batch: Batch, n_jobs: int) -> Solutions:
         # The zero-argument form of super() does not work in a class with slots.
@@ -144,7 +157,12 @@ class BeamSearch(Searcher):
         return self._search_lazily(batch, n_jobs) if lazily else Searcher._search(self, batch, n_jobs)
 
     def _driver(self, batch: Batch) -> Driver:
-        return partial(drivers.search_some, batch.arrays, *self.prepared(batch))
+        weights, options = self.prepared(batch)
+        if self.reduce:
+            return partial(
+                drivers.search_reduced, batch.arrays, addresses(batch.structures, None)[batch.structure], options
+            )
+        return partial(drivers.search_some, batch.arrays, weights, options)
 
     def _search_lazily(self, batch: Batch, n_jobs: int) -> Solutions:
         """Runs all problems until each is done or wants costs, computes these costs in one call, goes on."""
@@ -180,11 +198,15 @@ class BeamSearch(Searcher):
         self, problem: Problem, names: Sequence[str] | None, reference: Labels | Solution | None
     ) -> BeamRecorder:
         said = ["Greedy search" if self.width == 1 else f"Beam search with a beam of {self.width:,}"]
+        said[0] += " over what elimination leaves" if self.reduce else ""
         said += [] if self.weights is None else ["a learned heuristic"]
         said += ["look-ahead"] if self.look_ahead else []
         said += [f"theta = {theta_in_words(self.theta)}"] if self.theta < math.inf else []
         said += [] if self.enforce else ["constraints ignored"]
-        return BeamRecorder(problem, names, reference, ", ".join(said), self.width, self.theta)
+        recorder = BeamRecorder(problem, names, reference, ", ".join(said), self.width, self.theta)
+        if self.reduce:
+            recorder.keep_only(reduce(problem.structure.compiled).plan.keep.tolist())
+        return recorder
 
     def prepared(self, batch: Batch) -> tuple[FloatArray, nodes.Options]:
         """Returns its weights, checked against the batch, and its options: the arguments of a kernel."""
@@ -227,42 +249,3 @@ class ConstrainedSearch(Searcher):
     ) -> ArcRecorder:
         how = "Constrained search: each label the cheapest with which all constraints stay arc consistent"
         return ArcRecorder(problem, names, reference, how)
-
-
-@dataclass(frozen=True, slots=True)
-class ReducedSearch(Searcher):
-    """Beam search over the variables that exact elimination leaves (`hasten.proof.elimination.plan`).
-
-    Eliminating a variable puts its least cost into its neighbours' tables, so that a beam of one or two sees far.
-    Where elimination leaves nothing the answer is exact. Needs all costs, and no learning.
-
-    width
-        Nodes kept at each step, from 1 to 65,536. 1, the default, is greedy.
-    look_ahead
-        Whether to add the least that unassigned variables must still cost. Off by default; it takes no learning, and
-        little time where few variables are left.
-    max_join
-        The most sums that eliminating one variable may take, as in `Certifier`. 0 eliminates nothing; None, the
-        default, eliminates where that is cheaper than searching.
-    """
-
-    width: int = 1
-    look_ahead: bool = False
-    max_join: int | None = None
-
-    def __post_init__(self) -> None:
-        check_width(self.width)
-
-    def _driver(self, batch: Batch) -> Driver:
-        options = nodes.Options(int(self.width), math.inf, True, bool(self.look_ahead))
-        left = addresses(batch.structures, self.max_join)[batch.structure]
-        return partial(drivers.search_reduced, batch.arrays, left, options)
-
-    def _recorder(
-        self, problem: Problem, names: Sequence[str] | None, reference: Labels | Solution | None
-    ) -> BeamRecorder:
-        how = f"Beam search with a beam of {self.width:,} over what elimination leaves"
-        how += ", look-ahead" if self.look_ahead else ""
-        recorder = BeamRecorder(problem, names, reference, how, self.width)
-        recorder.keep_only(reduce(problem.structure.compiled, self.max_join).plan.keep.tolist())
-        return recorder

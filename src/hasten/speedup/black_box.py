@@ -21,7 +21,7 @@ from hasten.model.solution import Solution, Solutions, Source, Status
 from hasten.proof.certifier import Certifier
 from hasten.solvers import Progress, Solver, UserSolver, is_ours, solve_within
 from hasten.solvers.failures import OnError, failed
-from hasten.speedup.effort import AIDED, ALONE, EFFORTS, Effort, Schedule
+from hasten.speedup.effort import AIDED, ALONE, Effort, Schedule
 from hasten.speedup.parts import Limits
 from hasten.support.arrays import all_of
 from hasten.support.clock import deadline_after, now
@@ -193,7 +193,7 @@ def solve_one(
     asked, started = solver(), clock()
     if harder and until < math.inf:
         return take_turns(found, asked, on_error, until, tell)
-    effort = EFFORTS.of(found.problem.structure.compiled, asked.name)
+    effort = Effort.of(found.problem.structure.compiled, asked.name)
     n_nodes = effort.n_further(len(found.problem.graph.row_low) > 0) if harder else 0
     if n_nodes:
         report = Certifier(max_nodes=n_nodes).report(found.problem, Solutions.of(found.problem.batch, [found]))

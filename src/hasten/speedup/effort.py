@@ -13,7 +13,6 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from weakref import WeakKeyDictionary
 
 from hasten.model.compiled import Compiled
 from hasten.model.solution import Solutions, Status
@@ -22,7 +21,6 @@ from hasten.proof.branch import MAX_NODES, ROW_NODES
 from hasten.solvers import Solver
 from hasten.solvers.portfolio import Race
 from hasten.support.clock import seconds_loading
-from hasten.support.threads import Lock
 
 ALONE, AIDED = "the solver alone", "a proof, or branching further, before the solver"
 TRIES = 2  # of each way: one alone may have loaded something
@@ -50,6 +48,11 @@ class Effort:
     proof_seconds: float = 0.0  # of a proof that failed, the latest
     node_seconds: float = 0.0  # of a node, where branching goes further
     loading: float = -1.0  # seconds that went into it when this was last asked; -1 before that
+
+    @classmethod
+    def of(cls, compiled: Compiled, solver: str) -> Effort:
+        """Returns the statistics of a structure with a solver, by its name; they are dropped with the structure."""
+        return compiled.made(_nothing_known, solver)
 
     def proves(self) -> bool:
         """Whether to try a proof on the next problem."""
@@ -107,23 +110,8 @@ class Effort:
         return before != self.loading
 
 
-class Efforts:
-    """Timing statistics by structure and solver, dropped with the structure."""
-
-    def __init__(self) -> None:
-        self._held: WeakKeyDictionary[Compiled, dict[str, Effort]] = WeakKeyDictionary()
-        self._lock = Lock()
-
-    def of(self, compiled: Compiled, solver: str) -> Effort:
-        """Returns the statistics of a structure with a solver, by its name."""
-        with self._lock:
-            return self._held.setdefault(compiled, {}).setdefault(solver, Effort())
-
-    def __len__(self) -> int:
-        return len(self._held)
-
-
-EFFORTS = Efforts()  # of this process
+def _nothing_known(compiled: Compiled, solver: str) -> Effort:
+    return Effort()
 
 
 class Schedule:
@@ -142,7 +130,7 @@ class Schedule:
     ) -> None:
         self._compiled, self.clock, self._size, self._began = structure.compiled, clock, FIRST, 0.0
         self._known, self._limited, self._must_prove = asked is not None, limited, False
-        self.effort = EFFORTS.of(self._compiled, "" if asked is None else asked.name)
+        self.effort = Effort.of(self._compiled, "" if asked is None else asked.name)
 
     def step(self, left: int) -> tuple[bool, int]:
         """Returns whether to prove the problems that come next, and how many of them to answer."""
@@ -176,7 +164,7 @@ class Schedule:
         if self._known or not n_open:
             self.effort.answered(proving, self.clock() - self._began, len(answers), n_open)
         elif solver is not None:  # it was loaded for these problems
-            self.effort, self._known = EFFORTS.of(self._compiled, solver().name), True
+            self.effort, self._known = Effort.of(self._compiled, solver().name), True
             self.effort.compared = True
         if proving or answers.optimal.all():
             return True

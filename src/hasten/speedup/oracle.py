@@ -16,16 +16,15 @@ import numpy as np
 
 from hasten.errors import SolverDisagrees, SolverError
 from hasten.kernels.tolerance import TOLERANCE
-from hasten.learning.targets import Answers
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
-from hasten.model.solution import Solution, Solutions, Status
+from hasten.model.solution import Answers, Solution, Solutions, Status
 from hasten.proof.certifier import Certifier
 from hasten.solvers import Progress, Solver, is_ours, make_solver, solve_all
 from hasten.solvers.auto import AutoSolver
 from hasten.solvers.failures import OnError, warn_of_failures
 from hasten.speedup.black_box import REMEDIES, prove_or_solve, prove_or_solve_one, solve_one, unlimited
-from hasten.speedup.effort import EFFORTS, Schedule
+from hasten.speedup.effort import Effort, Schedule
 from hasten.speedup.parts import Certified, OnDisagreement, as_answer
 from hasten.speedup.pool import AnswerPool
 from hasten.speedup.state import ASKED
@@ -145,7 +144,7 @@ class Oracle:
         if certifier.max_nodes != max_nodes:
             certifier = self._certifier = Certifier(max_nodes=max_nodes)
         if solver is not None and max_nodes is None and is_ours(solver):
-            effort = EFFORTS.of(problem.structure.compiled, solver.name)
+            effort = Effort.of(problem.structure.compiled, solver.name)
             answer = prove_or_solve_one(problem, certifier, self._solve_one, effort)
         else:
             answer = certifier(problem)

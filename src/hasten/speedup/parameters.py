@@ -45,11 +45,9 @@ class Estimator:
         return type(self)(**self.get_params(deep=False))
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._changed().items())})"
-
-    def _changed(self) -> dict[str, Any]:
         params = self.get_params(deep=False).items()
-        return {name: value for name, value in params if repr(value) != repr(self._defaults[name])}
+        changed = [f"{name}={value!r}" for name, value in params if repr(value) != repr(self._defaults[name])]
+        return f"{type(self).__name__}({', '.join(changed)})"
 
 
 def settings_of(value: Any) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from hasten.errors import ProblemError
 from hasten.learning.gate import Gate
 from hasten.learning.learner import Learner
 from hasten.proof.certifier import Certifier
-from hasten.search.beam import BeamSearch, ReducedSearch, Searcher
+from hasten.search.beam import BeamSearch
 from hasten.solvers.failures import OnError
 from hasten.support.arrays import FloatArray
 from hasten.support.checks import (
@@ -131,8 +131,8 @@ class Search:
         The settings of the beam (`BeamSearch`). The defaults (2, on, on, inf) compute every cost;
         `Speedup.calibrate` chooses another theta.
     reduce
-        Whether a search with neither weights nor skipped costs is over what elimination leaves (`ReducedSearch`). On
-        by default: each of its nodes sees what eliminated variables will cost.
+        Whether a search with neither weights nor skipped costs is over what elimination leaves (`BeamSearch`). On by
+        default: each of its nodes sees what eliminated variables will cost.
     guided
         Whether learned weights guide the search. None, the default, leaves it to `fit`, which tries both on
         problems that it holds out.
@@ -173,12 +173,12 @@ class Search:
         """Returns the beam search with some weights, or with none."""
         return BeamSearch(self.width, weights, self.enforce, self.look_ahead, self.theta)
 
-    def reduced(self, beam: BeamSearch) -> Searcher:
+    def reduced(self, beam: BeamSearch) -> BeamSearch:
         """Returns the search over what elimination leaves, where that is the same problem."""
         complete = beam.enforce and beam.weights is None and beam.theta == math.inf
-        return ReducedSearch(beam.width, beam.look_ahead) if self.reduce and complete else beam
+        return replace(beam, reduce=True) if self.reduce and complete else beam
 
-    def with_weights(self, weights: FloatArray | None) -> Searcher:
+    def with_weights(self, weights: FloatArray | None) -> BeamSearch:
         """Returns the search with some weights, or with none."""
         return self.reduced(self.beam(weights))
 

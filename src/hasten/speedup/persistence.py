@@ -33,9 +33,9 @@ from hasten.model.schema import Schema
 from hasten.solvers import Solver, check_solver
 from hasten.speedup.audit import ALERT, Agreement, Audit, Bet
 from hasten.speedup.choosing import Choice, Method
-from hasten.speedup.gated import GatedSearch
 from hasten.speedup.parameters import settings_of
 from hasten.speedup.parts import Certified, Learned, Limits, Search, Trust, as_answer, search_of
+from hasten.speedup.skipping import GatedSearch
 from hasten.speedup.state import ASKED, NAMES, History, Moment, State
 from hasten.support import forms
 from hasten.support.checks import check_type

@@ -19,21 +19,20 @@ import numpy as np
 from hasten.errors import NotFittedError, ProblemError
 from hasten.learning.gate import Cheap
 from hasten.learning.heuristic import Heuristic
-from hasten.learning.targets import Answers
 from hasten.model.batch import Batch, as_batch
 from hasten.model.problem import Problem, check_one
 from hasten.model.schema import Schema
-from hasten.model.solution import Solution, Solutions
+from hasten.model.solution import Answers, Solution, Solutions
 from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier
 from hasten.search.beam import Searcher
 from hasten.solvers import Solver, is_ours
 from hasten.speedup import parameters
 from hasten.speedup.audit import Agreement
-from hasten.speedup.calibration import Calibration, Calibrator
 from hasten.speedup.choosing import Choice
 from hasten.speedup.oracle import Oracle
 from hasten.speedup.parts import Answer, Certified, Limits, Search, Trust, as_answer
+from hasten.speedup.skipping import Calibration, Calibrator
 from hasten.speedup.state import Counters, History, State
 from hasten.speedup.strategy import STRATEGIES, CertifiedStrategy, LearnedStrategy, SearchStrategy
 from hasten.support.checks import brief, check_path, check_type, check_whole

@@ -15,14 +15,13 @@ import numpy as np
 
 from hasten.errors import HastenError
 from hasten.learning.learner import Learner
-from hasten.learning.targets import Answers, read_answers
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
-from hasten.model.solution import Solution, Solutions, Source, Status
+from hasten.model.solution import Answers, Solution, Solutions, Source, Status, read_answers
 from hasten.speedup.audit import Agreement, Audit
 from hasten.speedup.choosing import Choice
-from hasten.speedup.gated import GatedSearch
 from hasten.speedup.parts import Search
+from hasten.speedup.skipping import GatedSearch
 from hasten.support.arrays import BoolArray, FloatArray, IntArray
 from hasten.support.threads import Lock
 from hasten.support.words import count

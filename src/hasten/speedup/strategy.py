@@ -19,17 +19,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hasten.errors import NotFittedError, ProblemError
-from hasten.learning.targets import Answers, read_answers
 from hasten.model.batch import Batch
-from hasten.model.solution import Solutions, Status, same_labels
+from hasten.model.solution import Answers, Solutions, Status, read_answers, same_labels
 from hasten.search.beam import Searcher
 from hasten.speedup.audit import ALERT
 from hasten.speedup.black_box import nothing_known, unlimited
-from hasten.speedup.calibration import Calibration, Calibrator, disagreeing
 from hasten.speedup.choosing import Choice, Examples, Inference, answer, choose
-from hasten.speedup.gated import GatedSearch
 from hasten.speedup.parameters import not_fitted
 from hasten.speedup.parts import Certified, Learned, Search, as_answer, search_of
+from hasten.speedup.skipping import Calibration, Calibrator, GatedSearch, disagreeing
 from hasten.speedup.state import AFRESH, State
 from hasten.support.arrays import BoolArray, FloatArray, IntArray
 from hasten.support.terminal import show_progress

@@ -13,18 +13,7 @@ from typing import Any
 
 from hasten.errors import ProblemError
 
-PACKAGES = (
-    "hasten",
-    "numpy",
-    "numba",
-    "highspy",
-    "gurobipy",
-    "pytoulbar2",
-    "ortools",
-    "pyscipopt",
-    "scipy",
-    "vowpalwabbit",
-)
+PACKAGES = ("hasten", "numpy", "numba", "highspy", "gurobipy", "pytoulbar2", "ortools", "scipy", "vowpalwabbit")
 
 
 def describe_machine() -> dict[str, object]:

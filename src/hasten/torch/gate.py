@@ -26,8 +26,7 @@ from hasten.model.batch import Batch
 from hasten.model.solution import Solutions
 from hasten.padded.shapes import Placed
 from hasten.search.beam import BeamSearch
-from hasten.speedup.calibration import Calibration, Calibrator
-from hasten.speedup.gated import GatedSearch
+from hasten.speedup.skipping import Calibration, Calibrator, GatedSearch
 from hasten.support.arrays import FloatArray, IntArray, ranges
 from hasten.support.checks import check_whole
 from hasten.torch.layer import Layer, Sizes
@@ -108,7 +107,7 @@ class Gate(nn.Module):
     def calibrate(self, batches: Iterable[Example], risk: float = 0.01) -> Calibration:
         """Chooses how much doubt to allow, on inputs that `fit` has not seen: at most a share `risk` of answers change.
 
-        Exact binomial limits (`hasten.speedup.calibration`); the answers are compared with those of all scores.
+        Exact binomial limits (`hasten.speedup.skipping`); the answers are compared with those of all scores.
         """
         batch, cheap = self._gathered(batches)
         if self.cheap is None:

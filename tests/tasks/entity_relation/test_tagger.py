@@ -73,7 +73,7 @@ def test_theta_is_spoken_of_only_where_there_was_enough_to_calibrate_it(tagger):
     told = Tagger.train(
         list(generate(60, 1)), list(generate(900, 2, labelled=False)), settings=TrainingSettings(risk=0.05)
     )
-    assert re.match(r"Search mode: theta .* at width 2: computes .* of the costs, changes", told.note)
+    assert re.match(r"Search mode: theta .*: computes .* of the costs, changes", told.note)
     assert "\n" not in told.note
 
 

@@ -14,10 +14,10 @@ import numpy as np
 
 from hasten.errors import ModelError, ProblemError
 from hasten.search.beam import BeamSearch
-from hasten.speedup.calibration import problems_needed
 from hasten.speedup.parts import Certified, Limits, Search, TextMode, Trust, as_answer, search_of
 from hasten.speedup.persistence import content, of_content
 from hasten.speedup.predictor import Speedup
+from hasten.speedup.skipping import problems_needed
 from hasten.support import forms
 from hasten.support.checks import brief, check_number, check_whole, check_width
 from hasten.support.files import output_directory

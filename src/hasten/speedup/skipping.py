@@ -1,22 +1,28 @@
-"""Choosing how many costs to skip (paper §4.1): the fewest computed costs that change few answers.
+"""Answers that compute few of the expensive costs, and how many to skip (paper §4.1).
 
-Two settings skip costs: `theta`, the gap above which the heuristic decides without them, and `max_doubt`, below which
-the guess of a gate is taken. A `Calibrator` returns the setting that skips the most of which it is confident that it
-changes no more than a given share, `risk`, of the answers. The share need not grow with the setting, so a plain optimum
-over many candidates would be too lucky. Instead they are tested from the safest on, each by the exact binomial upper
-limit of its share, until one fails: the first candidate that is truly too risky passes with a chance of at most
-1 - confidence. For this the candidates must not depend on the answers that test them: those of `max_doubt` are fixed
-beforehand, those of `theta` come from the gaps of other problems, a fifth of those given.
+A gate (`hasten.learning.gate`) guesses the labels of variables with expensive costs. Where it doubts a guess by less
+than `max_doubt`, the variable has that label and its costs are not computed; the costs of all others are asked for
+*together*, in one call of the scorer for all problems of a batch; the costs of settled variables, if the gate looks at
+them, in one call before. What is left is a problem like any other, and the certifier answers it. So an answer differs
+from the black box's only if a guess does. The paper's way is `theta`: the gap above which the heuristic of a beam
+search decides without costs.
 
-`theta = inf` computes every cost. The next candidate, `FORCED`, skips a cost only where the constraints leave no
-more candidates than the beam can hold.
+A `Calibrator` returns the `theta`, or the `max_doubt`, that skips the most of which it is confident that it changes no
+more than a given share, `risk`, of the answers. The share need not grow with the setting, so a plain optimum over many
+candidates would be too lucky. Instead they are tested from the safest on, each by the exact binomial upper limit of its
+share, until one fails: the first candidate that is truly too risky passes with a chance of at most 1 - confidence. For
+this the candidates must not depend on the answers that test them: those of `max_doubt` are fixed beforehand, those of
+`theta` come from the gaps of other problems, a fifth of those given.
+
+`theta = inf` computes every cost. The next candidate, `FORCED`, skips a cost only where the constraints leave no more
+candidates than the beam can hold.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -25,19 +31,104 @@ from hasten.errors import ProblemError
 from hasten.kernels.search import drivers, nodes
 from hasten.kernels.search.nodes import FORCED, theta_in_words
 from hasten.kernels.tolerance import TOLERANCE
+from hasten.learning.gate import Gate, Guesses
 from hasten.model.batch import Batch, as_batch
 from hasten.model.problem import Problem
 from hasten.model.solution import Solutions, Status, same_labels
-from hasten.search.beam import NO_WEIGHTS, BeamSearch, Searcher
+from hasten.proof.certifier import Certifier
+from hasten.search.beam import NO_WEIGHTS, BeamSearch, Searcher, place
 from hasten.speedup.audit import upper_limit
-from hasten.speedup.gated import GatedSearch
-from hasten.support.arrays import BoolArray, FloatArray
-from hasten.support.checks import brief, is_share
+from hasten.support.arrays import BoolArray, FloatArray, IntArray, ranges
+from hasten.support.checks import brief, check_number, is_share
 from hasten.support.words import count
 
 N_CANDIDATES = 24  # thetas
 DOUBTS = (0.0, *(10 ** (-7 + n / 8) for n in range(54)))  # candidates, up to 0.42; 0 skips nothing
 GATE_CONFIDENCE = 0.99  # leaves room for chance among the problems to come
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GatedSearch(Searcher):
+    """Answers that leave out the costs of variables whose labels a gate guesses with little doubt.
+
+    gate
+        The `Gate` that guesses; it has learned.
+    max_doubt
+        Guesses that are doubted less are taken; between 0, the default, which takes none, and 1. `Calibrator`
+        chooses it.
+    certifier
+        The `Certifier` that answers the rest.
+
+    A cost of inf forbids a label only if it is computed: a guess may be such a label, which goes unnoticed where
+    costs are lazy.
+    """
+
+    gate: Gate
+    max_doubt: float = 0.0
+    certifier: Certifier = field(default_factory=Certifier)
+
+    def __post_init__(self) -> None:
+        check_number("max_doubt", self.max_doubt)
+        if self.max_doubt > 1:
+            raise ProblemError(f"max_doubt must be between 0 and 1, got {self.max_doubt}.")
+
+    def _search(self, batch: Batch, n_jobs: int) -> Solutions:
+        cost, guesses = self.guess(batch)
+        return self.answer(batch, cost, guesses, n_jobs)
+
+    def guess(self, batch: Batch) -> tuple[FloatArray, Guesses]:
+        """Guesses; if the gate looks at their costs, computes those of the settled variables before, in one call."""
+        cost = batch.cost.copy()
+        if self.gate.settled:
+            compute(batch, cost, ~self.gate.expensive(batch))
+        return cost, self.gate.guess(with_costs(batch, cost))
+
+    def answer(self, batch: Batch, cost: FloatArray, guesses: Guesses, n_jobs: int = 1) -> Solutions:
+        """Computes the costs that the guesses leave, in one call, and answers; `cost` is written to."""
+        guessed = guesses.doubt < self.max_doubt
+        compute(batch, cost, guesses.expensive & ~guessed if self.gate.settled else ~guessed)
+        held = with_costs(batch, cost)
+        held.cost[:] = hold(batch, cost, guessed, guesses.label)
+        answers = self.certifier(held, n_jobs=n_jobs)
+        labels, done = answers.values.copy(), answers.valid.copy()
+        lost = np.flatnonzero(~done)
+        if lost.size:  # guesses that contradict each other, or the costs
+            again = np.zeros(guessed.size, dtype=bool)
+            again[batch.places(lost)] = True
+            compute(batch, cost, again & guessed)
+            guessed &= ~again
+            again_found = self.certifier(with_costs(batch, cost).select(lost), n_jobs=n_jobs)
+            labels[batch.places(lost)], done[lost] = again_found.values, again_found.valid
+        owner = np.repeat(np.arange(len(batch)), batch.n_variables)
+        n_costs = np.bincount(owner[~guessed], minlength=len(batch))
+        return Solutions.scored(batch, labels, done, n_costs, cost if batch.lazy else None)
+
+
+def with_costs(batch: Batch, cost: FloatArray) -> Batch:
+    """Returns a batch with these costs, copied, as given."""
+    return replace(batch, cost=cost.copy(), scorer=None)
+
+
+def compute(batch: Batch, cost: FloatArray, wanted: BoolArray) -> None:
+    """Writes the costs of the variables that are wanted, flat, asking for all of them together."""
+    if not batch.lazy:
+        return
+    at = np.flatnonzero(wanted)
+    problems = np.searchsorted(batch.variable_at, at, side="right") - 1
+    variables = at - batch.variable_at[problems]
+    place(batch, cost, problems, variables, batch.score(problems, variables))
+
+
+def hold(batch: Batch, cost: FloatArray, guessed: BoolArray, label: IntArray) -> FloatArray:
+    """Returns costs that leave each guessed variable its guess alone."""
+    held = cost.copy()
+    at = np.flatnonzero(guessed)
+    problems = np.searchsorted(batch.variable_at, at, side="right") - 1
+    starts, sizes = batch.label_ranges(problems, at - batch.variable_at[problems])
+    starts += batch.cost_at[problems]
+    held[ranges(starts, sizes)] = np.inf
+    held[starts + label[at]] = cost[starts + label[at]] if not batch.lazy else 0.0
+    return held
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +209,7 @@ class Calibrator:
         problems: Batch | Iterable[Problem],
         *,
         black_box: Callable[[Batch], Solutions] | None = None,
-        run_as: Callable[[BeamSearch], Searcher] = lambda search: search,
+        run_as: Callable[[BeamSearch], BeamSearch] = lambda search: search,
     ) -> Calibration:
         """Returns the smallest theta that changes at most a share `risk` of the answers.
 
@@ -145,7 +236,7 @@ class Calibrator:
             return self._tested(changed, share, sure, name=name, theta=theta)
 
         table = until_one_fails(map(test, candidates(search, shown)))
-        needs = ["look_ahead"] * search.look_ahead + ["reduce"] * (not isinstance(complete, BeamSearch))
+        needs = ["look_ahead"] * search.look_ahead + ["reduce"] * complete.reduce
         note = ""
         if best_of(table).theta == math.inf and needs:
             off = ", ".join(f"{name}=False" for name in needs)
