@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import re
+import shutil
+import subprocess
 from fractions import Fraction
 from pathlib import Path
 
@@ -101,3 +103,22 @@ def test_eliminations_have_no_counterpart() -> None:
         found.vipr()
     with pytest.raises(ProblemError, match="'hasten' and 'vipr'"):
         found.save("nowhere", format="drat")
+
+
+@pytest.mark.skipif(shutil.which("viprchk") is None, reason="viprchk is not on the path (github.com/scipopt/vipr)")
+def test_the_checker_of_exact_mip_solvers_agrees(tmp_path: Path) -> None:
+    file = tmp_path / "it.vipr"
+
+    def accepts(text: str) -> bool:
+        file.write_text(text)
+        return subprocess.run(["viprchk", file], capture_output=True).returncode == 0
+
+    for seed in range(40):
+        text = WITHOUT_ELIMINATION.certificate(random_problem(np.random.default_rng(seed))).vipr()
+        assert accepts(text), seed
+        for low, high in re.findall(r"RTP range (\S+) (\S+)", text):
+            more, forged = Fraction(low) + Fraction(1, 10**9), text.replace(f"RTP range {low} {high}", "RTP infeas")
+            assert not accepts(forged), seed
+            forged = text.replace(f"RTP range {low} {high}", f"RTP range {more} inf")
+            assert not accepts(forged), seed
+            assert not accepts(forged.replace(f" G {low} OBJ", f" G {more} OBJ")), seed

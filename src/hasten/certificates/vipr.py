@@ -9,9 +9,9 @@ part is a linear combination (`lin`, `rnd`), and parts of a split are put togeth
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -31,11 +31,7 @@ class Part:
     prices: dict[int, Fraction] = field(default_factory=dict)
     out: dict[int, set[Label]] = field(default_factory=dict)  # by constraint: these are 0
     fixed: frozenset[int] = frozenset()  # variables that have one label
-    broken: int | None = None  # a row that cannot hold
-
-    def copy(self) -> Part:
-        """Returns one that may be changed."""
-        return Part(dict(self.sent), dict(self.prices), dict(self.out), self.fixed)
+    broken: tuple[int, ...] = ()  # rows of which one cannot hold
 
 
 class Program:
@@ -47,53 +43,52 @@ class Program:
         for name, *given in steps[:at]:
             getattr(state, name)(*given)
         (_, self.lower, self.upper, self.answer, self.unit), self.proof = steps[at], steps[at + 1 :]
+        self.columns, self.objective = list[str](), dict[int, Fraction]()
         costs = [state.functions[~v][1] for v in range(len(state.sizes))]
-        self.labels = [[i for (i,) in each] for each in costs]
-        self.x = {label: n for n, label in enumerate((v, i) for v, own in enumerate(self.labels) for i in own)}
-        self.tables = {
-            t: (scope, [each for each in entries if all(label in self.x for label in zip(scope, each, strict=True))])
-            for t, (scope, entries, _) in state.functions.items()
-            if t >= 0
-        }
-        every = ((t, each) for t, (_, entries) in self.tables.items() for each in entries)
-        self.y: dict[tuple[int, Any], int] = {entry: n for n, entry in enumerate(every, len(self.x))}
-        self.objective = {n: _exact(costs[v][i,]) for (v, i), n in self.x.items()}
-        self.objective |= {n: _exact(state.functions[t][1][each]) for (t, each), n in self.y.items()}
-        self.columns = [f"x_{v}_{i}" for v, i in self.x] + [f"y_{t}_{'_'.join(map(str, each))}" for t, each in self.y]
-        self.columns = self.columns or ["nothing"]  # viprchk refuses a program without constraints
-        self.constraints: list[tuple[str, Fraction, Terms]] = [("G", ZERO, {n: ONE}) for n in range(len(self.columns))]
-        self.names, self.reasons = dict[Any, int](), list[str]()
+        self.labels = [[i for (i,) in own] for own in costs]
+        self.x = {(v, i): self._column(f"x_{v}_{i}", x) for v, own in enumerate(costs) for (i,), x in own.items()}
+        self.tables = dict[int, tuple[tuple[int, ...], dict[tuple[int, ...], int]]]()  # scope; columns of entries
+        for t, (scope, entries, _) in sorted(each for each in state.functions.items() if each[0] >= 0):
+            some = {a: x for a, x in entries.items() if all(label in self.x for label in zip(scope, a, strict=True))}
+            self.tables[t] = scope, {a: self._column(f"y_{t}_{'_'.join(map(str, a))}", x) for a, x in some.items()}
+        if not self.columns:
+            self._column("nothing", 0)  # viprchk refuses a program without constraints
+        self.constraints = list[tuple[str, Fraction, Terms, str]]()  # with the reason of a derived one
+        self.names = dict[Any, int]()
+        for n in range(len(self.columns)):
+            self.add("G", ZERO, {n: ONE})
         for v, own in enumerate(self.labels):
-            self._state(v, "E", ONE, {self.x[v, i]: ONE for i in own})
-        for t, (scope, entries) in self.tables.items():
-            ones = {(v, i): {self.x[v, i]: -ONE} for v in scope for i in self.labels[v]}
-            for each in entries:
+            self.names[v] = self.add("E", ONE, {self.x[v, i]: ONE for i in own})
+        for t, (scope, columns) in self.tables.items():
+            sums = {(v, i): {self.x[v, i]: -ONE} for v in scope for i in self.labels[v]}
+            for each, y in columns.items():
                 for label in zip(scope, each, strict=True):
-                    ones[label][self.y[t, each]] = ONE
-            for label, terms in ones.items():
-                self._state((t, *label), "E", ZERO, terms)
-        self.rows: list[dict[Label, Fraction]] = []
+                    sums[label][y] = ONE
+            for label, terms in sums.items():
+                self.names[(t, *label)] = self.add("E", ZERO, terms)
         for r, (row, low, high) in enumerate(state.rows):
-            every_weight = {(v, i): _exact(x) for v, own in row.items() for i, x in own.items()}
-            self.rows.append({label: weight for label, weight in every_weight.items() if weight and label in self.x})
+            terms = {
+                self.x[v, i]: _exact(x) for v, own in row.items() for i, x in own.items() if x and (v, i) in self.x
+            }
             for sense, limit in (("G", low), ("L", high)):
                 if abs(limit) < checker.INFINITE:
-                    self._state((r, sense), sense, _exact(limit), {self.x[k]: x for k, x in self.rows[r].items()})
+                    self.names[r, sense] = self.add(sense, _exact(limit), terms)
         self.stated = len(self.constraints)
 
-    def _state(self, name: Any, sense: str, limit: Fraction, terms: Terms) -> None:
-        self.names[name] = len(self.constraints)
-        self.constraints.append((sense, limit, terms))
+    def _column(self, name: str, cost: int) -> int:
+        """Adds a column, and returns its number."""
+        self.objective[len(self.columns)] = _exact(cost)
+        self.columns.append(name)
+        return len(self.columns) - 1
 
-    def derive(self, sense: str, limit: Fraction, terms: Terms, reason: str) -> int:
-        """Adds a derived constraint, and returns its number."""
-        self.constraints.append((sense, limit, terms))
-        self.reasons.append(reason)
+    def add(self, sense: str, limit: Fraction, terms: Terms, reason: str = "") -> int:
+        """Adds a constraint, derived for a reason, and returns its number."""
+        self.constraints.append((sense, limit, terms, reason))
         return len(self.constraints) - 1
 
     def _about(self, sense: str, limit: Fraction, labels: Iterable[Label], reason: str) -> int:
         """Derives how many of some labels are chosen."""
-        return self.derive(sense, limit, {self.x[label]: ONE for label in labels}, reason)
+        return self.add(sense, limit, {self.x[label]: ONE for label in labels}, reason)
 
     def prove(self) -> None:
         """Derives what is claimed, part by part."""
@@ -106,7 +101,7 @@ class Program:
             elif name == "price":
                 part.prices[given[0]] = Fraction(given[1])
             elif name == "count" and not given[1]:
-                (part.broken,) = given[0]
+                part.broken = tuple(given[0])
             elif name == "split":
                 splits.append((part, given[0], given[1][::-1], []))
                 part = self._next_part(*splits[-1])
@@ -129,7 +124,8 @@ class Program:
 
     def _next_part(self, before: Part, v: int, to_come: list[list[int]], done: list[Any]) -> Part:
         """Returns the next part of a split; all but the last begin with an assumption."""
-        part, chosen = before.copy(), to_come.pop()
+        chosen = to_come.pop()
+        part = Part(before.sent.copy(), before.prices.copy(), before.out.copy(), before.fixed)
         if to_come:
             labels = {(v, i) for i in chosen} & self.x.keys()
             others = {(v, i) for i in self.labels[v]} - labels
@@ -138,113 +134,73 @@ class Program:
             part.out[self._about("L", ZERO, others, f"lin {_terms({self.names[v]: 1, asked: -1})}")] = others
         if len(chosen) == 1:
             part.fixed |= {v}
-        self._leave_labels(part)
         return part
-
-    def _leave_labels(self, part: Part) -> None:
-        """Derives that labels are left out that no entry of some table has any more."""
-        gone, before = {label for labels in part.out.values() for label in labels}, -1
-        while before < len(gone):
-            before = len(gone)
-            for t, (scope, entries) in self.tables.items():
-                out = {each: self._out(t, each, gone) for each in entries}
-                left = {label for each in entries if out[each] is None for label in zip(scope, each, strict=True)}
-                for label in sorted({(v, i) for v in scope for i in self.labels[v]} - left - gone) if left else ():
-                    i = scope.index(label[0])
-                    others = {found for each, found in out.items() if each[i] == label[1] and found is not None}
-                    reasons = {next(k for k, labels in part.out.items() if other in labels) for other in others}
-                    used = {self.names[(t, *other)]: 1 for other in others} | dict.fromkeys(reasons, 1)
-                    used[self.names[(t, *label)]] = -1
-                    total = Counter({self.x[label]: -1})  # what is added up must be the label's indicator alone
-                    for k, times in used.items():
-                        total.update({n: times * int(x) for n, x in self.constraints[k][2].items()})
-                    none = self._about("L", ZERO, [label], f"lin {_terms(used | {n: -x for n, x in total.items()})}")
-                    part.out[none] = {label}
-                    gone.add(label)
 
     def _bound(self, reason: str) -> int:
         """Derives what is claimed, for a reason."""
         if self.lower == "inf":
-            return self.derive("G", ONE, {}, reason)
-        return self.derive("G", Fraction(self.lower), self.objective, reason)
+            return self.add("G", ONE, {}, reason)
+        return self.add("G", Fraction(self.lower), self.objective, reason)
 
     def _leaf(self, part: Part) -> int:
         """Derives the bound of a part, or that nothing is left of it."""
-        gone = {label for labels in part.out.values() for label in labels}
-        empty = any(all((v, i) in gone for i in own) for v, own in enumerate(self.labels))
-        empty = empty or any(all(self._out(t, each, gone) for each in self.tables[t][1]) for t in self.tables)
-        nothing = Part(out=part.out, fixed=part.fixed)
-        candidates: list[dict[int, Fraction]] = [{}] * empty
-        for prices in candidates + ([] if part.broken is None else [{part.broken: -ONE}, {part.broken: ONE}]):
+        for prices in ({}, *({r: u} for r in part.broken for u in (-ONE, ONE))):
             if all((r, "G" if u > 0 else "L") in self.names for r, u in prices.items()):
-                nothing.prices = prices
-                bound, used = self._combined(nothing, gone, {})
+                bound, used = self._combined(replace(part, sent={}, prices=prices), {})
                 if bound > 0:
-                    return self.derive("G", ONE, {}, f"lin {_terms({n: x / bound for n, x in used.items()})}")
-        bound, used = self._combined(part, gone, self.objective)
+                    return self.add("G", ONE, {}, f"lin {_terms({n: u / bound for n, u in used.items()})}")
+        bound, used = self._combined(part, self.objective)
         if self.lower == "inf" or bound >= Fraction(self.lower) or not self.unit:
             return self._bound(f"lin {_terms(used)}")
         unit = Fraction(self.unit)
         terms, reason = ({n: x / unit for n, x in some.items()} for some in (self.objective, used))
-        rounded = self.derive("G", Fraction(-(-bound // unit)), terms, f"rnd {_terms(reason)}")
+        rounded = self.add("G", Fraction(-(-bound // unit)), terms, f"rnd {_terms(reason)}")
         return self._bound(f"lin {_terms({rounded: unit})}")
 
-    def _out(self, t: int, each: tuple[int, ...], gone: set[Label]) -> Label | None:
-        """Returns a label of a table's entry that is left out, if there is one."""
-        return next((label for label in zip(self.tables[t][0], each, strict=True) if label in gone), None)
-
-    def _combined(self, part: Part, gone: set[Label], objective: Terms) -> tuple[Fraction, dict[int, Fraction]]:
+    def _combined(self, part: Part, objective: Terms) -> tuple[Fraction, Terms]:
         """Returns a lower limit of an objective in a part, and the multipliers of constraints that show it."""
-        moved = defaultdict[tuple[int, int, int], Fraction](
-            Fraction, {key: x for key, x in part.sent.items() if key[1:] in self.x}
-        )
+        bound, used, left = ZERO, dict[int, Fraction](), defaultdict[int, Fraction](Fraction, objective)
 
-        def rest(t: int, each: tuple[int, ...]) -> Fraction:
-            """Returns what messages leave of an entry."""
-            own = sum((moved[(t, *label)] for label in zip(self.tables[t][0], each, strict=True)), ZERO)
-            return objective.get(self.y[t, each], ZERO) - own
+        def use(constraint: int, u: Fraction) -> None:
+            """Takes a multiple of a constraint from what is left of the objective."""
+            nonlocal bound
+            _, limit, terms, _ = self.constraints[constraint]
+            bound, used[constraint] = bound + u * limit, used.get(constraint, ZERO) + u
+            for n, weight in terms.items() if u else ():
+                left[n] -= u * weight
 
-        for t, (scope, entries) in self.tables.items():
-            free = [v for v in scope if v not in part.fixed]
-            for each in entries if len(free) == 1 else ():  # that is a cost of the other one
-                if self._out(t, each, gone) is None:
-                    moved[t, free[0], each[scope.index(free[0])]] += rest(t, each)
-        reduced = {label: objective.get(n, ZERO) for label, n in self.x.items()}
-        for (_, v, i), x in moved.items():
-            reduced[v, i] += x
-        for r, u in part.prices.items():
-            for label, weight in self.rows[r].items():
-                reduced[label] -= u * weight
-        ones = dict[int, Fraction]()  # multipliers of "one of its labels"
-        for v, own in enumerate(self.labels):
-            ones[v] = min((reduced[v, i] for i in own if (v, i) not in gone), default=ONE)
-        used = dict[int, Fraction]()
-        for t, (scope, entries) in self.tables.items():
-            out = {each: self._out(t, each, gone) for each in entries}
-            least = min((rest(t, each) for each in entries if out[each] is None), default=ONE)
-            ones[scope[0]] += least
-            for i in self.labels[scope[0]]:
-                moved[t, scope[0], i] += least
-                reduced[scope[0], i] += least
-            for each, found in out.items():
-                if found is not None and (short := rest(t, each)) < 0:
-                    reduced[found] += short
-                    moved[(t, *found)] += short
-            used |= {self.y[t, each]: rest(t, each) for each in entries}
-        bound = sum(ones.values(), ZERO)
+        gone = {label for labels in part.out.values() for label in labels}
+        for message, x in part.sent.items():
+            if message in self.names:  # else its label is forbidden
+                use(self.names[message], x)
         for r, u in part.prices.items():
             if u:
-                side = self.names[r, "G" if u > 0 else "L"]
-                used[side] = u
-                bound += u * self.constraints[side][1]
-        used |= {self.names[v]: x for v, x in ones.items()} | {self.names[key]: x for key, x in moved.items()}
-        left = {label: x - ones[label[0]] for label, x in reduced.items()}
-        for constraint, labels in part.out.items():
-            short = max((-left[label] for label in labels), default=ZERO)
-            if short > 0:
-                used[constraint] = -short
-                left |= {label: left[label] + short for label in labels}
-        return bound, used | {self.x[label]: x for label, x in left.items()}
+                use(self.names[r, "G" if u > 0 else "L"], u)
+        for t, (scope, columns) in self.tables.items():
+            labels = {y: list(zip(scope, each, strict=True)) for each, y in columns.items()}
+            out = {
+                y: next(label for label in own if label in gone)
+                for y, own in labels.items()
+                if not gone.isdisjoint(own)
+            }
+            free = [v for v in scope if v not in part.fixed]
+            if len(free) == 1:  # each entry is a cost of the other one's label
+                n, (v,) = scope.index(free[0]), free
+                costs = {labels[y][n]: y for y in columns.values() if y not in out}
+                if {(v, i) for i in self.labels[v]} - gone == costs.keys():
+                    for label, y in costs.items():
+                        use(self.names[(t, *label)], left[y])
+            least = min((left[y] for y in columns.values() if y not in out), default=ONE)
+            for i in self.labels[scope[0]]:
+                use(self.names[t, scope[0], i], least)
+            for y, label in out.items():
+                if left[y] < 0:
+                    use(self.names[(t, *label)], left[y])
+        for v, own in enumerate(self.labels):
+            use(self.names[v], min((left[self.x[v, i]] for i in own if (v, i) not in gone), default=ONE))
+        for constraint, some in part.out.items():
+            use(constraint, min((left[self.x[label]] for label in some if left[self.x[label]] < 0), default=ZERO))
+        return bound, used | left  # the first constraints say that no column is negative
 
     def lp(self) -> str:
         """Returns the integer program as an LP file."""
@@ -254,29 +210,26 @@ class Program:
             return "\n  ".join(some) or f"0 {self.columns[0]}"
 
         lines = ["Minimize", f" cost: {total(self.objective)}", "Subject To"]
-        for k, (sense, limit, terms) in enumerate(self.constraints[len(self.columns) : self.stated]):
+        for k, (sense, limit, terms, _) in enumerate(self.constraints[len(self.columns) : self.stated]):
             relation = {"E": "=", "L": "<=", "G": ">="}[sense]
             lines.append(f" C{k}: {total(terms)} {relation} {float(limit):.17g}")
         return "\n".join([*lines, "Binary", *(f" {name}" for name in self.columns), "End"]) + "\n"
 
     def text(self) -> str:
         """Returns the file."""
-        n, answer = len(self.columns), self.answer
+        n, limits = len(self.columns), [x if x == "inf" else Fraction(x) for x in (self.lower, self.upper)]
         lines = ["% written by hasten", "VER 1.0", f"VAR {n}", *self.columns, f"INT {n}", " ".join(map(str, range(n)))]
         lines += ["OBJ min", _terms(self.objective), f"CON {self.stated} {n}"]
-        for k, (sense, limit, terms) in enumerate(self.constraints):
-            if k == self.stated:
-                limits = [x if x == "inf" else str(Fraction(x)) for x in (self.lower, self.upper)]
-                lines.append("RTP infeas" if self.lower == "inf" else f"RTP range {limits[0]} {limits[1]}")
-                lines.append(f"SOL {0 if answer is None else 1}")
-                if answer is not None:
-                    chosen = [self.x[label] for label in enumerate(answer)]
-                    chosen += [self.y[t, tuple(answer[v] for v in scope)] for t, (scope, _) in self.tables.items()]
-                    lines.append(f"answer {_terms(dict.fromkeys(sorted(chosen), 1))}")
-                lines.append(f"DER {len(self.reasons)}")
-            reason = f" {{ {self.reasons[k - self.stated]} }} -1" if k >= self.stated else ""
-            lines.append(f"C{k} {sense} {limit} {'OBJ' if terms is self.objective else _terms(terms)}{reason}")
-        return "\n".join(lines) + "\n"
+        derived = ["RTP infeas" if self.lower == "inf" else f"RTP range {limits[0]} {limits[1]}", "SOL 0"]
+        if self.answer is not None:
+            chosen = [self.x[label] for label in enumerate(self.answer)]
+            chosen += [columns[tuple(self.answer[v] for v in scope)] for scope, columns in self.tables.values()]
+            derived[1:] = ["SOL 1", f"answer {_terms(dict.fromkeys(sorted(chosen), 1))}"]
+        derived.append(f"DER {len(self.constraints) - self.stated}")
+        for k, (sense, limit, terms, reason) in enumerate(self.constraints):
+            shown = f"C{k} {sense} {limit} {'OBJ' if terms is self.objective else _terms(terms)}"
+            (derived if reason else lines).append(f"{shown} {{ {reason} }} -1" if reason else shown)
+        return "\n".join([*lines, *derived]) + "\n"
 
 
 def _exact(x: int) -> Fraction:

@@ -51,6 +51,13 @@ class Draft:
         getattr(self.state, name)(*given)
         self.lines.append(_line(name, *given))
 
+    def least(self) -> float:
+        """Returns the least that any labelling can cost: that of each variable and of each table by itself."""
+        try:
+            return _below(self.state.constant + sum(least for _, _, least in self.state.functions.values()))
+        except ProblemError:
+            return -math.inf
+
     def left(self) -> float:
         """Returns how many seconds are left."""
         return self.deadline - now()

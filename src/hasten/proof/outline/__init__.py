@@ -9,19 +9,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from fractions import Fraction
 from typing import Any, cast
 
 import numpy as np
 
 from hasten.certificates.writing import Draft, Step
-from hasten.kernels.layout import Graph
 from hasten.model.batch import ONLY, arrays_of
 from hasten.model.compiled import Compiled
 from hasten.model.problem import Problem
 from hasten.proof.elimination.kernels import Reduction
 from hasten.proof.elimination.plan import plan_reduction
-from hasten.proof.outline.search import CHILD, END, FORBIDDEN, LEAF, MOVE, OUT, PRICE, SPLIT, log_proof
+from hasten.proof.outline.search import CHILD, END, LEAF, MOVE, OUT, PRICE, SPLIT, log_proof
 from hasten.proof.tally.plan import SPEED, Tally, plan_tally
 from hasten.support.clock import Clock
 
@@ -43,7 +41,7 @@ def outline(
     Sweeps aim at `target`. What takes too many steps, or too long, shows less. Nothing is eliminated if `max_join` is
     0: only messages, prices and splits are left.
     """
-    least, shape = _least(problem), problem.structure.compiled
+    least, shape = draft.least(), problem.structure.compiled
     if -math.inf < enough <= least:
         return [("sum",)]
     whole = None if max_join == 0 else shape.made(_whole)
@@ -59,16 +57,6 @@ def outline(
         return _eliminated(draft, whole[0])
     most = max(FEW_EVENTS, int(min(MOST_EVENTS, EVENTS_A_SECOND * draft.left())))
     return _logged(draft, problem, (enough, target), most, 0 if max_join == 0 else None, complete=False) or [("sum",)]
-
-
-def _least(problem: Problem) -> float:
-    """Returns the least that any labelling can cost: that of each variable and of each table by itself."""
-    graph, table = problem.graph, problem.table
-    with np.errstate(over="ignore"):
-        total = float(np.minimum.reduceat(problem.cost, graph.first[:-1]).sum()) if len(problem.cost) else 0.0
-    for at, size, n in zip(graph.soft_at.tolist(), graph.soft_size.tolist(), graph.soft_count.tolist(), strict=True):
-        total += n * float(table[at : at + size].min())
-    return total
 
 
 def _reduced(compiled: Compiled, max_join: int | None) -> Reduction:
@@ -144,71 +132,59 @@ def _logged(
         return None
     for v in _order(reduction):
         draft.step("eliminate", draft.variables[v])
-    return _replayed(said[: 4 * used[0]].reshape(-1, 4).tolist(), draft, problem.graph, reduction)
+    return _replayed(said[: 4 * used[0]].reshape(-1, 4).tolist(), draft, reduction)
 
 
-def _replayed(log: list[list[float]], draft: Draft, graph: Graph, reduction: Reduction) -> list[Step]:
+def _replayed(log: list[list[float]], draft: Draft, reduction: Reduction) -> list[Step]:
     """Returns the steps of a log: numbers of what an elimination leaves become those of the file."""
-    small, keep = reduction.graph, reduction.plan.keep.tolist()
-    scope, factor, first = small.scope.tolist(), small.factor_of.tolist(), small.scope_first.tolist()
-    arity, sizes = np.diff(small.scope_first), np.diff(small.first).tolist()
-    joined = iter(sorted(key for key, (own, _, _) in draft.state.functions.items() if key >= 0 and len(own) > 1))
+    small, state = reduction.graph, draft.state
+    scope, factor, sizes = small.scope.tolist(), small.factor_of.tolist(), np.diff(small.first).tolist()
+    joined = iter(sorted(key for key, (own, _, _) in state.functions.items() if key >= 0 and len(own) > 1))
+    arity = np.diff(small.scope_first)
     table = [next(joined) if at >= 0 and n > 1 else -1 for at, n in zip(small.table_at, arity, strict=True)]
-    variable = [draft.variables[v] for v in keep]
-    steps, last = list[Any](), list[float]()  # what the last event was about, if more of it may join its step
-    left: dict[int, list[int]] = {}  # labels of the variables that were split
-    above = list[tuple[dict[int, list[int]], int, list[list[int]]]]()  # of each split: the same, the variable, parts
+    variable = [draft.variables[v] for v in reduction.plan.keep.tolist()]
+    left = {n: [i for (i,) in sorted(state.functions[~v][1])] for n, v in enumerate(variable)}  # labels
+    some = {n: kept for n, kept in left.items() if 0 < len(kept) < max(2, sizes[n])}
+    steps: list[Any] = [
+        ("split", variable[n], [kept]) for n, kept in some.items()
+    ]  # forbidden labels leave the tables, too
+    above = list[Any]()  # of each split: the labels before it, its variable, the parts so far
+    last = list[float]()  # the last event
+
+    def closed(reason: int) -> list[Step]:
+        """Returns the steps that close a part for a reason."""
+        rows = draft.rows if reason == LEAF else draft.rows[reason : reason + 1] if reason >= 0 else []
+        return [("count", rows, [])] * bool(rows) + [("sum",)]
+
     for kind, about, label, x in log:
-        event, n, i, reason = int(kind), int(about), int(label), x if kind == OUT else 0.0
-        again, last = last == [kind, about, reason], [kind, about, reason if event in (OUT, MOVE) else math.nan]
+        event, n, i = int(kind), int(about), int(label)
         if event == SPLIT:
             above.append((left, n, []))
             steps.append(("split", variable[n], above[-1][2]))
         elif event == CHILD:
-            left = above[-1][0] | {above[-1][1]: [n]}
-            above[-1][2].append([n])
+            before, v, parts = above[-1]
+            left = before | {v: [n]}
+            parts.append([n])
         elif event == END:
             left, v, parts = above.pop()
-            if rest := [i for i in left.get(v, range(sizes[v])) if [i] not in parts]:
+            if rest := [i for i in left[v] if [i] not in parts]:
                 parts.append(rest)
                 steps.append(("sum",))
         elif event == OUT:
-            left[n] = [j for j in left.get(n, range(sizes[n])) if j != i]
-            if again and x < 0:  # more labels go for the same reason
-                parts = steps[-1 if x == FORBIDDEN else -2][2]
-                parts[-1] = left[n]
-                parts[0] = left[n] if x == FORBIDDEN else [*parts[0], i]
-                continue
-            steps.append(("split", variable[n], [left[n]] if x == FORBIDDEN else [[i], left[n]]))
-            if x >= 0:
-                steps.append(("count", [draft.rows[int(x)]], []))
-            if x != FORBIDDEN:
-                steps.append(("sum",))
+            left[n] = [j for j in left[n] if j != i]
+            if last[:2] == [OUT, n] and x == last[3] < 0:  # more labels go for the same reason
+                parts = steps[-2][2]
+                parts[:] = [*parts[0], i], left[n]
+            else:
+                steps += [("split", variable[n], [[i], left[n]]), *closed(int(x))]
         elif event == MOVE:
-            v, chosen = (
-                scope[n],
-                [len(left.get(u, (0, 0))) == 1 for u in scope[first[factor[n]] : first[factor[n] + 1]]],
-            )
-            if len(left.get(v, (0, 0))) > 1 and sum(chosen) < len(chosen) - 1:  # else it says nothing
-                if not again:
-                    steps.append(("move", table[factor[n]], variable[v], [0] * sizes[v]))
-                steps[-1][3][i] = x
+            step = "move", table[factor[n]], variable[scope[n]]
+            if not steps or steps[-1][:3] != step:
+                steps.append((*step, [0] * sizes[scope[n]]))
+            steps[-1][3][i] = x
         elif event == PRICE:
             steps.append(("price", draft.rows[n], x))
         else:
-            if n == LEAF:
-                n = _broken(graph, {int(graph.first[keep[v]]) + i for v, each in left.items() for i in each})
-            if n >= 0:
-                steps.append(("count", [draft.rows[n]], []))
-            steps.append(("sum",))
+            steps += closed(n)
+        last = [event, n, i, x]
     return steps
-
-
-def _broken(graph: Graph, labels: set[int]) -> int:
-    """Returns a row that a labelling breaks by less than floating point can tell; -1 if there is none."""
-    for r in range(len(graph.row_low)):
-        cells = range(graph.row_first[r], graph.row_first[r + 1])
-        total = sum(Fraction(graph.row_weight[c]) for c in cells if int(graph.row_label[c]) in labels)
-        if total < graph.row_least[r] or total > graph.row_most[r]:
-            return r
-    return -1

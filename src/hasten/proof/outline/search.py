@@ -14,25 +14,27 @@ from typing import NamedTuple
 import numpy as np
 
 from hasten.jit import driver, inlined_kernel, keep, kernel, part, split
-from hasten.kernels.layout import Arrays, BatchArrays, Graph, Instance, graph_at, instance_of, stopped, together
+from hasten.kernels.layout import Arrays, BatchArrays, Graph, Instance, copy, graph_at, instance_of, stopped, together
 from hasten.proof.branch.dive import Tree, cheapest_untried, least_decided, open_level, recall
 from hasten.proof.branch.space import dual_floats, make_dual, make_tree, space_for, tree_floats, tree_ints
+from hasten.proof.branch.tighten import (
+    Tight,
+    choose,
+    count_left,
+    most_decided,
+    rule_out,
+    rule_out_expensive,
+    tighten_row,
+)
 from hasten.proof.elimination.kernels import eliminate, plan_at
 from hasten.proof.sweep.dual import Dual, push, quick_bound, start_dual, sum_anew, sweep
-from hasten.proof.sweep.multipliers import two_least
+from hasten.proof.sweep.multipliers import least_of
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.clock import AT
 
 OUT, SPLIT, CHILD, END, CLOSE, MOVE, PRICE = 0, 1, 2, 3, 4, 5, 6  # events
-COST, LEAF, FORBIDDEN, TABLE = -1, -2, -3, -4  # why labels go, or a node is done: or a row, or TABLE less a factor
+COST, LEAF, TABLE = -1, -2, -3  # why labels go, or a node is done: or a row, or TABLE less a factor
 GAIN = 1e-4  # share of the gap to the goal that sweeps must gain
-
-
-class Log(NamedTuple):
-    """Events: what happens, to what, to which label, a number or a reason."""
-
-    said: FloatArray  # (4 events,)
-    used: IntArray  # (2,) how many events, and whether the proof is complete
 
 
 class Goal(NamedTuple):
@@ -45,34 +47,50 @@ class Goal(NamedTuple):
     dive_nodes: int
 
 
+class Proof(NamedTuple):
+    """A proof that is searched and logged."""
+
+    dual: Dual
+    tree: Tree  # `free` says of which variables labels went since tables were last looked at
+    tight: Tight  # it shares the beliefs and multipliers
+    told: FloatArray  # (L,) the beliefs when labels that went were last logged
+    goal: Goal
+    said: FloatArray  # (4 events,) what happens, to what, to which label, a number or a reason
+    used: IntArray  # (2,) how many events, and whether the proof is complete
+
+
 @inlined_kernel
-def say(log: Log, event: int, n: int, i: int, x: float) -> None:
+def say(proof: Proof, event: int, n: int, i: int, x: float) -> None:
     """Adds an event, as long as there is room."""
-    at = 4 * log.used[0]
-    if at + 4 <= log.said.size:
-        log.said[at], log.said[at + 1], log.said[at + 2], log.said[at + 3] = event, n, i, x
-    log.used[0] += 1
+    at, said = 4 * proof.used[0], proof.said
+    if at + 4 <= said.size:
+        said[at], said[at + 1], said[at + 2], said[at + 3] = event, n, i, x
+    proof.used[0] += 1
 
 
 @kernel
-def drop(graph: Graph, dual: Dual, tree: Tree, v: int, i: int, reason: int, log: Log) -> bool:
-    """Lets a label go; false if its variable has no other: then the node is done."""
-    first = graph.first[v]
-    for at in range(first, graph.first[v + 1]):
-        if at != first + i and dual.belief[at] < np.inf:
-            say(log, OUT, v, i, reason)
-            dual.belief[first + i], tree.free[v] = np.inf, 1
-            return True
-    say(log, CLOSE, reason, 0, 0.0)
-    return False
+def tell(graph: Graph, proof: Proof, v: int, reason: int) -> bool:
+    """Logs which labels of a variable went; false if none is left: then the node is done."""
+    told, first, end, n_left = proof.told, graph.first[v], graph.first[v + 1], 0
+    for at in range(first, end):
+        n_left += told[at] < np.inf
+    for at in range(first, end):
+        if proof.dual.belief[at] == np.inf and told[at] < np.inf:
+            if n_left == 1:
+                say(proof, CLOSE, reason, 0, 0.0)
+                return False
+            say(proof, OUT, v, at - first, reason)
+            told[at], proof.tree.free[v], n_left = np.inf, 1, n_left - 1
+    return True
 
 
 @kernel
-def leave_table(graph: Graph, table: FloatArray, f: int, dual: Dual, tree: Tree, log: Log) -> bool:
+def leave_table(graph: Graph, table: FloatArray, f: int, proof: Proof) -> bool:
     """Lets labels go that no tuple of factor `f` has; false if that ends the node.
 
     Where all but one of its variables are decided, it becomes a part of that one's costs, as it does for the checker.
     """
+    dual, tight = proof.dual, proof.tight
     a0, a1, found, n_free = graph.scope_first[f], graph.scope_first[f + 1], dual.marginal, 0
     listing, m0 = graph.listing[f], graph.message_at[a0]
     for a in range(a0, a1):
@@ -90,130 +108,79 @@ def leave_table(graph: Graph, table: FloatArray, f: int, dual: Dual, tree: Tree,
     for a in range(a0, a1):
         v, m = graph.scope[a], graph.message_at[a] - m0
         for i in range(graph.first[v + 1] - graph.first[v]):
-            out = dual.belief[graph.first[v] + i] < np.inf and not found[m + i]
-            if out and not drop(graph, dual, tree, v, i, TABLE - f, log):
-                return False
-        _, second, _ = two_least(dual.belief, graph.first[v], graph.first[v + 1])
-        n_free += second < np.inf
+            if dual.belief[graph.first[v] + i] < np.inf and not found[m + i]:
+                rule_out(graph, tight, v, graph.first[v] + i)
+        if not tell(graph, proof, v, TABLE - f):
+            return False
+        n_free += tight.n_left[v] > 1
     if n_free <= 1:
         push(graph, table, f, dual)
     return True
 
 
-@inlined_kernel
-def span(graph: Graph, r: int, c: int, belief: FloatArray) -> tuple[float, float, int]:
-    """Returns the least and the most that the variable of cell `c` adds to row `r`, and the next one's first cell."""
-    v, c1 = graph.row_variable[c], graph.row_first[r + 1]
-    least, most = np.inf, -np.inf
-    for at in range(graph.first[v], graph.first[v + 1]):
-        weight = 0.0
-        if c < c1 and graph.row_label[c] == at:
-            weight = graph.row_weight[c]
-            c += 1
-        if belief[at] < np.inf:
-            least, most = min(least, weight), max(most, weight)
-    return least, most, c
-
-
 @kernel
-def leave_row(graph: Graph, r: int, dual: Dual, tree: Tree, log: Log) -> bool:
+def leave_row(graph: Graph, r: int, proof: Proof) -> bool:
     """Lets labels go that row `r` leaves no room for; false if that ends the node."""
-    low, high, c, c1 = 0.0, 0.0, graph.row_first[r], graph.row_first[r + 1]
-    while c < c1:
-        least, most, c = span(graph, r, c, dual.belief)
-        low, high = low + least, high + most
-    top, bottom = graph.row_most[r] + graph.row_margin[r], graph.row_least[r] - graph.row_margin[r]
-    if low > top or high < bottom:
-        say(log, CLOSE, r, 0, 0.0)
-        return False
-    c = c1 if high <= top and low >= bottom else graph.row_first[r]
-    while c < c1:
-        x, v = c, graph.row_variable[c]
-        least, most, c = span(graph, r, c, dual.belief)
-        for at in range(graph.first[v], graph.first[v + 1]):
-            weight = 0.0
-            if x < c and graph.row_label[x] == at:
-                weight = graph.row_weight[x]
-                x += 1
-            out = high + (weight - most) < bottom or low + (weight - least) > top
-            if out and dual.belief[at] < np.inf and not drop(graph, dual, tree, v, at - graph.first[v], r, log):
+    possible, last = tighten_row(graph, r, proof.tight), -1
+    for c in range(graph.row_first[r], graph.row_first[r + 1]):
+        if graph.row_variable[c] != last:
+            last = graph.row_variable[c]
+            if not tell(graph, proof, last, r):
                 return False
-    return True
+    if not possible:
+        say(proof, CLOSE, r, 0, 0.0)
+    return possible
 
 
 @kernel
-def leave_expensive(graph: Graph, dual: Dual, tree: Tree, room: float, log: Log) -> bool:
-    """Lets labels go that cost `room` more than their variable's cheapest, or more; whether there are any."""
-    found = False
-    for v in range(graph.order.size):
-        least, _, _ = two_least(dual.belief, graph.first[v], graph.first[v + 1])
-        for at in range(graph.first[v], graph.first[v + 1]):
-            if room <= dual.belief[at] - least < np.inf:
-                found = drop(graph, dual, tree, v, at - graph.first[v], COST, log)
-    return found
-
-
-@kernel
-def leave_forbidden(graph: Graph, dual: Dual, tree: Tree, log: Log) -> bool:
-    """Lets labels of infinite costs go; false if a variable has no other, or a row without variables cannot hold."""
-    for v in range(graph.order.size):
-        for i in range(graph.first[v + 1] - graph.first[v]):
-            if dual.belief[graph.first[v] + i] == np.inf and not drop(graph, dual, tree, v, i, FORBIDDEN, log):
-                return False
-        tree.free[v] = 1
-        if graph.first[v + 1] - graph.first[v] == 1:  # the checker takes it out of its tables, too
-            say(log, OUT, v, -1, FORBIDDEN)
-    for r in range(graph.row_low.size):
-        if graph.row_first[r] == graph.row_first[r + 1] and not leave_row(graph, r, dual, tree, log):
-            return False
-    return True
-
-
-@kernel
-def rule_out(instance: Instance, dual: Dual, tree: Tree, log: Log) -> bool:
+def leave_all(instance: Instance, proof: Proof) -> bool:
     """Lets labels go that tables or rows leave no room for, around what has changed; whether the node is done."""
     graph, _, table = instance
-    again = True
-    while again and not stopped(dual.watch):
+    again, free, due = True, proof.tree.free, proof.tight.due
+    while again and not stopped(proof.dual.watch):
         again = False
         for v in range(graph.order.size):
-            if not tree.free[v]:
-                continue
-            tree.free[v], again = 0, True
-            for x in range(graph.touch_first[v], graph.touch_first[v + 1]):
-                f = graph.factor_of[graph.touch[x]]
-                if graph.table_at[f] >= 0 and not leave_table(graph, table, f, dual, tree, log):
-                    return True
-            for x in range(graph.link_first[v], graph.link_first[v + 1]):
-                if not leave_row(graph, graph.link_row[x], dual, tree, log):
+            if free[v]:
+                free[v], again = 0, True
+                for x in range(graph.touch_first[v], graph.touch_first[v + 1]):
+                    f = graph.factor_of[graph.touch[x]]
+                    if graph.table_at[f] >= 0 and not leave_table(graph, table, f, proof):
+                        return True
+        for r in range(graph.row_low.size):
+            if due[r]:
+                due[r], again = 0, True
+                if not leave_row(graph, r, proof):
                     return True
     return False
 
 
 @kernel
-def say_messages(graph: Graph, dual: Dual, tree: Tree, level: int, log: Log) -> None:
+def say_messages(graph: Graph, proof: Proof, level: int) -> None:
     """Logs how messages differ from those of a level, and the multipliers that do, as certificates take them."""
+    dual, message, multiplier = proof.dual, proof.tree.message[level], proof.tree.multiplier[level]
     for a in range(graph.scope.size):
-        f, v, m = graph.factor_of[a], graph.scope[a], graph.message_at[a]
-        if graph.table_at[f] >= 0 and graph.scope_first[f + 1] - graph.scope_first[f] > 1:  # others are costs of labels
+        f, v, m, n_free = graph.factor_of[a], graph.scope[a], graph.message_at[a], 0
+        for b in range(graph.scope_first[f], graph.scope_first[f + 1]):
+            n_free += proof.tight.n_left[graph.scope[b]] > 1
+        if graph.table_at[f] >= 0 and n_free > 1 and proof.tight.n_left[v] > 1:  # others are costs of labels
             for i in range(graph.first[v + 1] - graph.first[v]):
-                if dual.message[m + i] != tree.message[level, m + i]:
-                    say(log, MOVE, a, i, dual.message[m + i] - tree.message[level, m + i])
+                if dual.message[m + i] != message[m + i]:
+                    say(proof, MOVE, a, i, dual.message[m + i] - message[m + i])
     for r in range(graph.row_low.size):
-        if dual.multiplier[r] != tree.multiplier[level, r]:
-            say(log, PRICE, r, 0, -dual.multiplier[r])
+        if dual.multiplier[r] != multiplier[r]:
+            say(proof, PRICE, r, 0, -dual.multiplier[r])
 
 
 @kernel
-def visit(instance: Instance, dual: Dual, tree: Tree, level: int, goal: Goal, n_sweeps: int, log: Log) -> bool:
+def visit(instance: Instance, proof: Proof, level: int, n_sweeps: int) -> bool:
     """Raises the bound of a node that is to be split at a level; whether it is done."""
-    graph, cost, table = instance
-    if rule_out(instance, dual, tree, log):
+    (graph, cost, table), dual, goal = instance, proof.dual, proof.goal
+    if leave_all(instance, proof):
         return True
     bound, _ = sum_anew(graph, cost, table, dual, True)
     useful = bound < goal.enough < np.inf or goal.enough == -np.inf
     if n_sweeps and useful and least_decided(graph, dual) >= 0:
-        open_level(graph, dual, tree, level)
+        open_level(graph, dual, proof.tree, level)
         before, possible = bound, True
         for s in range(n_sweeps):
             possible = sweep(graph, table, s % 2 == 0, dual)
@@ -224,89 +191,93 @@ def visit(instance: Instance, dual: Dual, tree: Tree, level: int, goal: Goal, n_
             before = now
         raised, _ = sum_anew(graph, cost, table, dual, True)
         if possible and raised > bound:
-            say_messages(graph, dual, tree, level, log)
+            say_messages(graph, proof, level)
             bound = raised
         else:
-            recall(graph, dual, tree, level)
-    tree.rest[level] = bound
+            recall(graph, dual, proof.tree, level)
+    proof.tree.rest[level] = bound
     if bound >= goal.enough:
-        say(log, CLOSE, COST, 0, 0.0)
+        say(proof, CLOSE, COST, 0, 0.0)
     return bool(bound >= goal.enough)
 
 
 @kernel
-def open_node(graph: Graph, dual: Dual, tree: Tree, level: int, v: int, log: Log) -> bool:
+def open_node(graph: Graph, proof: Proof, level: int, v: int) -> bool:
     """Begins to split a node on a variable; false if none is left to split on: it is one labelling."""
+    tree = proof.tree
     if v < 0:
         for r in range(graph.row_low.size):
-            if dual.multiplier[r] != 0.0:  # rows say no more of it
-                say(log, PRICE, r, 0, 0.0)
-        say(log, CLOSE, LEAF, 0, 0.0)
+            if proof.dual.multiplier[r] != 0.0:  # rows say no more of it
+                say(proof, PRICE, r, 0, 0.0)
+        say(proof, CLOSE, LEAF, 0, 0.0)
         return False
-    open_level(graph, dual, tree, level)
+    open_level(graph, proof.dual, tree, level)
     tree.split[level] = v
     for i in range(graph.first[v + 1] - graph.first[v]):
         tree.tried[level, i] = False
-    least, _, _ = two_least(dual.belief, graph.first[v], graph.first[v + 1])
-    tree.base[level] = tree.rest[level] - least
-    say(log, SPLIT, v, 0, 0.0)
+    tree.base[level] = tree.rest[level] - least_of(proof.dual.belief, graph.first[v], graph.first[v + 1])
+    say(proof, SPLIT, v, 0, 0.0)
     return True
 
 
 @kernel
-def most_decided(graph: Graph, dual: Dual) -> int:
-    """Returns the variable, of those with a choice, whose two best beliefs differ most; -1 if none has a choice."""
-    widest, chosen = -1.0, -1
+def go_back(graph: Graph, proof: Proof, level: int) -> None:
+    """Returns to the node of a level."""
+    recall(graph, proof.dual, proof.tree, level)
+    count_left(graph, proof.tight, 0)
     for v in range(graph.order.size):
-        least, second, _ = two_least(dual.belief, graph.first[v], graph.first[v + 1])
-        if second < np.inf and second - least > widest:
-            widest, chosen = second - least, v
-    return chosen
+        proof.tree.free[v] = 0
+    copy(proof.dual.belief, proof.told, 0, graph.first[graph.order.size])
 
 
 @kernel
-def search(instance: Instance, dual: Dual, tree: Tree, goal: Goal, log: Log) -> bool:
+def search(instance: Instance, proof: Proof) -> bool:
     """Logs the whole proof; false if there is only the bound of the first node, since the rest takes too much."""
-    graph, level = instance.graph, 0
-    if not leave_forbidden(graph, dual, tree, log) or visit(instance, dual, tree, 0, goal, goal.first_sweeps, log):
+    graph, (dual, tree, tight, told, goal, _, used), level = instance.graph, proof, 0
+    if not count_left(graph, tight, 1):
+        say(proof, CLOSE, COST, 0, 0.0)
         return True
-    diving, n_nodes, root, mark = 0, 0, log.used[0], log.used[0]  # the level at which a dive began; -1: none
-    if not open_node(graph, dual, tree, 0, most_decided(graph, dual), log):
+    for v in range(graph.order.size):
+        tree.free[v] = 1
+    copy(dual.belief, told, 0, graph.first[graph.order.size])
+    if visit(instance, proof, 0, goal.first_sweeps):
+        return True
+    diving, n_nodes, root, mark = 0, 0, used[0], used[0]  # the level at which a dive began; -1: none
+    if not open_node(graph, proof, 0, most_decided(graph, tight, False)[0]):
         return True
     while level >= 0:
-        if 4 * log.used[0] > log.said.size or level + 2 > tree.split.size or stopped(dual.watch):
-            log.used[0] = root
-            say(log, CLOSE, COST, 0, 0.0)
+        if 4 * used[0] > proof.said.size or level + 2 > tree.split.size or stopped(dual.watch):
+            used[0] = root
+            say(proof, CLOSE, COST, 0, 0.0)
             return False
         if diving >= 0 and n_nodes > max(goal.dive_nodes, graph.order.size):
-            level, diving, log.used[0] = diving, -1, mark
-            recall(graph, dual, tree, level)
-            room = goal.enough - tree.rest[level]
-            done = leave_expensive(graph, dual, tree, room, log)
-            done = done and visit(instance, dual, tree, level, goal, goal.node_sweeps, log)
-            if done or not open_node(graph, dual, tree, level, least_decided(graph, dual), log):
+            level, diving, used[0] = diving, -1, mark
+            go_back(graph, proof, level)
+            done = False
+            if rule_out_expensive(graph, tight, goal.enough - tree.rest[level]):
+                for v in range(graph.order.size):
+                    tell(graph, proof, v, COST)
+                done = visit(instance, proof, level, goal.node_sweeps)
+            if done or not open_node(graph, proof, level, least_decided(graph, dual)):
                 level -= 1
                 continue
         v = tree.split[level]
         i = cheapest_untried(graph, tree, level, v)
         if i < 0 or tree.base[level] + tree.belief[level, graph.first[v] + i] >= goal.enough:
-            say(log, END, 0, 0, 0.0)
+            say(proof, END, 0, 0, 0.0)
             diving, level = -1 if level == diving else diving, level - 1
             continue
         tree.tried[level, i] = True
-        say(log, CHILD, i, 0, 0.0)
-        recall(graph, dual, tree, level)
-        for u in range(graph.order.size):
-            tree.free[u] = u == v
-        for at in range(graph.first[v], graph.first[v + 1]):
-            if at != graph.first[v] + i:
-                dual.belief[at] = np.inf
-        n_nodes += 1
-        if visit(instance, dual, tree, level + 1, goal, goal.node_sweeps if diving < 0 else 0, log):
+        say(proof, CHILD, i, 0, 0.0)
+        go_back(graph, proof, level)
+        choose(graph, tight, v, graph.first[v] + i)
+        copy(dual.belief, told, graph.first[v], graph.first[v + 1])
+        tree.free[v], n_nodes = 1, n_nodes + 1
+        if visit(instance, proof, level + 1, goal.node_sweeps if diving < 0 else 0):
             continue
         if diving < 0:
-            diving, n_nodes, mark = level + 1, 0, log.used[0]
-        if open_node(graph, dual, tree, level + 1, most_decided(graph, dual), log):
+            diving, n_nodes, mark = level + 1, 0, used[0]
+        if open_node(graph, proof, level + 1, most_decided(graph, tight, False)[0]):
             level += 1
         elif diving == level + 1:
             diving = -1
@@ -325,22 +296,25 @@ def log_proof(
 ) -> None:
     """Logs the proof of one problem, of which elimination leaves something: `reduced` has its plan and what is left."""
     batch, n = BatchArrays(*arrays), space_for(BatchArrays(*arrays), problems, reduced)
-    n_floats = n.work, n.labels, together(dual_floats(n)), together(tree_floats(n, n_levels))
-    floats, ints = np.zeros(together(n_floats)), np.zeros(together(tree_ints(n, n_levels)), dtype=np.int64)
-    work, cost, for_dual, for_tree = split(floats, n_floats)
-    (indices,) = split(ints, (ints.size,))
+    n_floats = n.work, n.labels, together(dual_floats(n)), together(tree_floats(n, n_levels)), n.labels
+    n_ints = together(tree_ints(n, n_levels)), n.variables, n.rows
+    floats, ints = np.zeros(together(n_floats)), np.zeros(together(n_ints), dtype=np.int64)
+    work, cost, for_dual, for_tree, told = split(floats, n_floats)
+    indices, n_left, due = split(ints, n_ints)
     dual, tree = make_dual(n, for_dual, part(watch, 0, watch.size)), make_tree(n, n_levels, for_tree, indices)
-    said = Log(part(log[0], 0, log[0].size), part(log[1], 0, log[1].size))
+    tight = Tight(dual.belief, dual.multiplier, n_left, due, tree.labels, tree.split, tree.chosen, tree.vector)
+    said, used = part(log[0], 0, log[0].size), part(log[1], 0, log[1].size)
+    proof = Proof(dual, tree, tight, told, Goal(*goal), said, used)
     plan, small, given = plan_at(reduced[0, 0]), graph_at(reduced[0, 1]), instance_of(batch, problems[0])
     watch[AT] = 1
     constant = eliminate(plan, given.cost, given.table, work, cost, dual.watch)
     if constant == np.inf:
-        say(said, CLOSE, COST, 0, 0.0)
-        said.used[1] = 1
+        say(proof, CLOSE, COST, 0, 0.0)
+        used[1] = 1
     elif constant == constant:  # it was not stopped
         for at in range(small.first[min(1, small.order.size)]):
             cost[at] += constant
         start_dual(small, cost, dual)
-        said.used[1] = search(Instance(small, cost, work), dual, tree, Goal(*goal), said)
+        used[1] = search(Instance(small, cost, work), proof)
     watch[AT] = 0
     keep((floats, ints, log[0], log[1], watch))
