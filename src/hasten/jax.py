@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from hasten.errors import MissingExtra, ProblemError
+from hasten.errors import MissingExtra
 from hasten.model.schema import Schema
 from hasten.model.structure import Structure
 from hasten.padded.layout import Layout, Shape
@@ -173,20 +173,9 @@ def _count(layer: Layer, shapes: Any, kinds: tuple[str, ...], sizes: Any, labels
 
 
 def _in_order(layer: Layer, given: Arrays) -> tuple[Any, ...]:
-    names = list(layer.inference.layout.fields)
-    if not isinstance(given, Mapping) or {*given} != {*names}:
-        raise ProblemError(f"Give a dict with an array for each field: {', '.join(names)}.")
-    return tuple(jnp.asarray(given[name]) for name in names)
+    return tuple(map(jnp.asarray, layer.inference.layout.in_order(given)))
 
 
 def _told(layer: Layer, lengths: Any = None, mask: Any = None, tables: Arrays | None = None) -> Any:
     """Returns sizes by name, lengths or masks, and the scores of tables."""
-    sizes: dict[str, Any] = {}
-    known = layer.inference.layout.sizes
-    for given in (lengths, mask):
-        if given is not None and not isinstance(given, Mapping):
-            if len(known) != 1:
-                raise ProblemError(f"Give lengths and masks by name: the sizes are {', '.join(known) or 'none'}.")
-            given = {known[0]: given}
-        sizes |= {name: jnp.asarray(each) for name, each in (given or {}).items()}
-    return sizes, {name: jnp.asarray(each) for name, each in (tables or {}).items()}
+    return jax.tree.map(jnp.asarray, (layer.inference.layout.by_size(lengths, mask), dict(tables or {})))

@@ -269,7 +269,7 @@ def test_nothing_to_answer_is_answered() -> None:
             r"Example 1, relation\[0, 2\]: the score of label lives is nan",
         ),
         (lambda s: s["entity"][0, 1, 2].fill_(torch.inf), r"Example 0, entity\[1\]: the score of label none is inf"),
-        (lambda s: s.pop("relation"), "Got entity; this layer has the fields entity, relation"),
+        (lambda s: s.pop("relation"), "an array for each field: entity, relation; got entity"),
         (lambda s: s.update(entity=s["entity"][..., :2]), r"The scores of entity have shape \(2, 3, 2\)"),
     ],
 )
@@ -333,7 +333,7 @@ def test_tensors_of_a_gpu_are_answered_there(dtype: object) -> None:
         (lambda layer, s, g: ht.StructuredHinge(layer)(s, None), "A loss needs gold"),
         (lambda layer, s, g: layer.decode(s.to_sparse()), "Give scores as dense tensors .*sparse_coo"),
         (lambda layer, s, g: layer.decode(s.to("meta")), "Give scores as dense tensors .*on meta"),
-        (lambda layer, s, g: layer.decode(s, lengths="ab"), "The lengths are no numbers"),
+        (lambda layer, s, g: layer.decode(s, lengths="ab"), "Lengths and masks are numbers"),
         (lambda layer, s, g: ht.StructuredHinge(layer)(s, g, weight=torch.ones(2, 1)), r"a tensor of shape \(2,\)"),
         (lambda layer, s, g: ht.StructuredHinge(layer)(s, g, weight=[1, 1]), "Give a weight for each example"),
     ],

@@ -133,6 +133,30 @@ class Layout:
         """The one structure of all examples."""
         return self._structures[0]
 
+    def in_order(self, given: Any) -> list[Any]:
+        """Returns arrays that are given by field, in the order of the fields."""
+        if not isinstance(given, Mapping) or {*given} != {*self.fields}:
+            got = (", ".join(map(str, given)) or "nothing") if isinstance(given, Mapping) else brief(given)
+            raise ProblemError(f"Give a dict with an array for each field: {', '.join(self.fields)}; got {got}.")
+        return [given[name] for name in self.fields]
+
+    def by_size(self, lengths: Any = None, mask: Any = None) -> dict[str, Any]:
+        """Returns lengths and masks by size, or masks by field, given so, or those of the only size."""
+        sizes = ", ".join(self.sizes) or "none"
+        found: dict[str, Any] = {}  # as compilers read it
+        for what, given in (("lengths", lengths), ("mask", mask)):
+            if given is not None and not isinstance(given, Mapping):
+                if len(self.sizes) != 1:
+                    raise ProblemError(f"Give {what} by name: this layer has the sizes {sizes}.")
+                given = {self.sizes[0]: given}
+            for name, each in (given or {}).items():
+                if name not in self.sizes and (what == "lengths" or name not in self.fields):
+                    raise ProblemError(f"Got {what} of {name!r}; this layer has the sizes {sizes}.")
+                if name in found:
+                    raise ProblemError(f"Got lengths and a mask of {name}. Give one of them.")
+                found[name] = each
+        return found
+
     def numbers(self, structures: Iterable[Structure]) -> IntArray:
         """Returns the numbers of given structures, which the layout keeps: one of each shape."""
         found = []

@@ -61,11 +61,11 @@ class SumPlan:
         nothing = dict.fromkeys(("constant", "keep", "keep_label", "fold_from", "fold_to", "copy_from", "priced"), ())
         self.plan = Plan.pack(**fields, **nothing)
         joins = list(dict.fromkeys(step.join for step in self.steps))
-        both = [
-            join.shared[0] if join.shared[0] < join.n_static and len(join.order) == len(join.parts) else -1
-            for join in joins
-        ]
-        self.dense = [x if math.prod(join.shape) > MANY_SUMS else -1 for x, join in zip(both, joins, strict=True)]
+        dense = []
+        for join in joins:
+            both, is_read = join.shared[0], len(join.order) == len(join.parts)
+            large = is_read and both < join.n_static and math.prod(join.shape) > MANY_SUMS
+            dense.append(max(both, -1) if large else -1)
         target = [
             int(at[step.tables[i]]) if k < step.join.n_static else -1
             for step in self.steps
@@ -73,18 +73,7 @@ class SumPlan:
         ]
         most = max((int(join.counts.max(initial=0)) for join in joins), default=0)
         sizes = self.n_labels, self.n_entries, len(graph.table), len(self.source), max(1, most)
-        dense = np.maximum(ints(self.dense), -1)
-        self.sums = Sums.pack(dense=dense, target=ints(target), source=self.source, sizes=ints(sizes))
-
-    @property
-    def width(self) -> int:
-        """The most variables that a step has to do with, less one: an upper limit of the treewidth."""
-        return max((len(step.join.shape) for step in self.steps), default=1) - 1
-
-    @property
-    def n_terms(self) -> int:
-        """How many terms all sums together have."""
-        return sum(step.join.n_combos for step in self.steps)
+        self.sums = Sums.pack(dense=ints(dense), target=ints(target), source=self.source, sizes=ints(sizes))
 
     @cached_property
     def addresses(self) -> IntArray:

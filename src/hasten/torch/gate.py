@@ -179,7 +179,7 @@ class Asked:
                 f"Give the scores of every field that is not expensive, and of no other; {', '.join(sorted(wrong))} is "
                 "missing or too much."
             )
-        sizes = {name: each.detach().cpu().numpy() for name, each in layer._by_size(lengths, "lengths").items()}
+        sizes = {name: torch.as_tensor(each).cpu().numpy() for name, each in engine.layout.by_size(lengths).items()}
         given = {name: each.detach().double().cpu().numpy() for name, each in scores.items()}
         self.device = next((each.device for each in scores.values()), torch.device("cpu"))
         arrays = [given[name] if name in given else _room(layer, name, given, sizes) for name in layer.names]

@@ -89,7 +89,7 @@ class Layer(nn.Module):
         super().__init__()
         layout = Layout(given, shape, fields)
         self.names, self.sizes = tuple(layout.fields), layout.sizes
-        self.axes = [each.axes for each in layout.fields.values()]
+        self.n_axes = len(next(iter(layout.fields.values())).axes)
         self.inference = Inference(layout, answerer(layout.schema, solver), -1.0 if maximize else 1.0)
         self.name = registered(self.inference, name)
         ranks = tables if isinstance(tables, Mapping) else dict.fromkeys(tables)
@@ -197,10 +197,11 @@ class Layer(nn.Module):
         """Returns where the variables of scores are, as calls have it, given the words that all methods take."""
         if lengths is None and mask is None and structures is None:
             return []
-        known, masks = self._by_size(lengths, "lengths"), self._by_size(mask, "mask")
-        for name in known.keys() & masks.keys():
-            raise ProblemError(f"Got lengths and a mask of {name}. Give one of them.")
-        known |= masks
+        try:
+            given = self.inference.layout.by_size(lengths, mask)
+            known = {name: torch.as_tensor(each) for name, each in given.items()}
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise ProblemError(f"Lengths and masks are numbers ({error}). Give a tensor, an array or a list.") from None
         nothing = torch.empty(0, device="cpu")
         if structures is None or isinstance(structures, Tensor):
             number = nothing if structures is None else structures
@@ -223,12 +224,12 @@ class Layer(nn.Module):
     def form(self, scores: Tensors) -> Form:
         """Returns how scores are given."""
         flat = isinstance(scores, Tensor) and self.inference.layout.flat and scores.ndim <= 2
-        first = scores if isinstance(scores, Tensor) else self._in_order(scores)[0]
-        return Form(flat, first.ndim == (1 if flat else len(self.axes[0]) + 1))
+        first = self._in_order(scores)[0]
+        return Form(flat, first.ndim == (1 if flat else self.n_axes + 1))
 
     def listed(self, given: Tensors, form: Form, what: str) -> list[Tensor]:
         """Returns tensors, by field or one, in the order of the fields, with an axis of examples."""
-        found = [given] if isinstance(given, Tensor) else self._in_order(given)
+        found = self._in_order(given)
         if len(found) < len(self.names) and not form.flat:
             raise ProblemError(f"Give a dict with a tensor for each field: {', '.join(self.names)}.")
         for each in found:
@@ -240,31 +241,11 @@ class Layer(nn.Module):
         return [each[None] for each in found] if form.single else found
 
     def _in_order(self, given: Any) -> list[Tensor]:
+        if isinstance(given, Tensor):
+            return [given]
         if not isinstance(given, Mapping):
             raise ProblemError(f"Give a tensor, or a dict with one for each field; got {brief(given)}.")
-        if {*given} != {*self.names}:
-            raise ProblemError(
-                f"Got {', '.join(given) or 'nothing'}; this layer has the fields {', '.join(self.names)}."
-            )
-        return [given[name] for name in self.names]
-
-    def _by_size(self, given: Sizes | None, what: str) -> dict[str, Tensor]:
-        """Returns lengths, or masks, by the name of their size or field."""
-        if given is None:
-            return {}
-        if not isinstance(given, Mapping):
-            if len(self.sizes) != 1:
-                raise ProblemError(f"Give {what} by name: this layer has the sizes {', '.join(self.sizes) or 'none'}.")
-            given = {self.sizes[0]: given}
-        for name in given:
-            if name not in self.sizes and (what == "lengths" or name not in self.names):
-                raise ProblemError(
-                    f"Got {what} of {name!r}; this layer has the sizes {', '.join(self.sizes) or 'none'}."
-                )
-        try:
-            return {name: torch.as_tensor(each) for name, each in given.items()}
-        except (TypeError, ValueError, RuntimeError) as error:
-            raise ProblemError(f"The {what} are no numbers ({error}). Give a tensor, an array or a list.") from None
+        return self.inference.layout.in_order(given)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Makes a layer that was pickled known in this process."""
@@ -275,7 +256,7 @@ class Layer(nn.Module):
         """Copies what is trained; the structures, which do not change, are shared."""
         other = Layer.__new__(Layer)
         nn.Module.__init__(other)
-        shared = {name: getattr(self, name) for name in ("name", "names", "sizes", "axes", "inference", "has_tables")}
+        shared = {name: getattr(self, name) for name in ("name", "names", "sizes", "n_axes", "inference", "has_tables")}
         other.__dict__.update(shared)
         other.tables = deepcopy(self.tables, memo)
         other.train(self.training)
