@@ -1,4 +1,4 @@
-"""What `hasten serve` costs, beside a constant answer from Starlette on uvicorn (pip install starlette).
+"""What `hasten serve` costs, beside a constant answer from Starlette on uvicorn (pip install starlette uvicorn).
 
 Every figure is processor time of the server (all its threads, user and system) a request, the servers taking turns
 within one run; traffic stays on loopback. `--only` chooses parts: single, binary, text, beside, soak, kills, restart.

@@ -177,7 +177,7 @@ def test_a_lifetime_that_just_began_says_so(page):
 
 
 def test_the_page_of_a_real_server(browser, tmp_path):
-    pytest.importorskip("uvicorn")
+    pytest.importorskip("httptools")
     from selenium.webdriver.support.ui import WebDriverWait
     from servers import Server
 

@@ -9,7 +9,7 @@ from servers import SHAPES, Server
 
 import hasten
 
-pytest.importorskip("uvicorn")
+pytest.importorskip("httptools")
 
 
 @pytest.fixture(scope="session")

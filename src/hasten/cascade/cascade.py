@@ -82,11 +82,11 @@ class Cascade(Generic[Text]):
     ) -> None:
         self.risks = risks_of(risk)
         check_shares({"confidence": confidence, "audit": audit})
-        check_kind("task", task, Task, "Extraction() or Tagging()")
+        check_kind("task", task, Task, "a Task, such as Extraction() or Tagging()")
         check_kind("black_box", black_box, Callable, "a function of an input")  # type: ignore[arg-type]
         check_whole("seed", seed, most=None)
         self.task, self.black_box, self.budget = task, black_box, Budget() if budget is None else budget
-        check_kind("budget", self.budget, Budget, "Budget(per_hour=100)")
+        check_kind("budget", self.budget, Budget, "a Budget, such as Budget(per_hour=100)")
         self.confidence, self.audit, self.journal, self.seed = confidence, audit, journal, seed
         self.counters = Counters()
         self.notes: list[Note] = []
@@ -375,7 +375,7 @@ class Cascade(Generic[Text]):
 
     def take_in(self, journal: Journal) -> None:
         """Learns from the questions and answers in a journal of another cascade for the same black box."""
-        check_kind("journal", journal, Journal, 'Journal("a.journal")')
+        check_kind("journal", journal, Journal, 'a Journal, such as Journal("a.journal")')
         keeping.resume(self, journal)
 
     def replay(

@@ -34,10 +34,10 @@ def check_inputs(task: Task[Text], given: Iterable[Text], labelled: bool = False
     return texts
 
 
-def check_kind(name: str, given: object, kind: type, made: str) -> None:
+def check_kind(name: str, given: object, kind: type, such: str) -> None:
     """Refuses what is not of a kind."""
     if not isinstance(given, kind):
-        raise ProblemError(f"{name} must be a {kind.__name__}, such as {made}; got {brief(given)}.")
+        raise ProblemError(f"{name} must be {such}; got {brief(given)}.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -141,19 +141,10 @@ class Lifetime:
 
     def answered(self, answers: Sequence[Answered]) -> None:
         """Takes in answers, oldest first."""
-        with self._lock:
-            now = self.clock() - self._began
-            for answer in answers:
-                self.n += 1
-                if not self.windows or self._length(self.windows[-1]) >= self.per_window:
-                    self.windows.append(Window(self.n, self.n, now, now))
-                window = self.windows[-1]
-                window.last, window.ended = self.n, now
-                window.add(answer)
-                self._shorten()
-            for number, answer in enumerate(answers[-MOST_RECENT:], self.n - min(len(answers), MOST_RECENT) + 1):
-                self._show(number, answer, now)
-            self.revision += 1
+        for answer in answers:
+            window = Window(0, 0, 0.0, 0.0)
+            window.add(answer)
+            self.add(window, [answer])
 
     def add(self, more: Window, shown: Sequence[Answered]) -> None:
         """Takes in what a window without numbers counted, and shows some of its answers, as its last ones."""
@@ -162,25 +153,17 @@ class Lifetime:
             now = self.clock() - self._began
             more.first, more.last, more.began, more.ended = self.n + 1, self.n + n, now, now
             self.n += n
-            if self.windows and self._length(self.windows[-1]) < self.per_window:
-                more.began = self.windows[-1].began
+            if self.windows and self.windows[-1].last - self.windows[-1].first + 1 < self.per_window:
                 self.windows[-1] = self.windows[-1].merged(more)
             else:
                 self.windows.append(more)
-            self._shorten()
+            if len(self.windows) > MOST_WINDOWS:
+                pairs = zip(self.windows[:-1:2], self.windows[1:-1:2], strict=True)
+                self.windows = [*(one.merged(other) for one, other in pairs), self.windows[-1]]
+                self.per_window *= 2
             for number, answer in enumerate(shown, self.n - len(shown) + 1):
                 self._show(number, answer, now)
             self.revision += 1
-
-    def _shorten(self) -> None:
-        if len(self.windows) > MOST_WINDOWS:
-            pairs = zip(self.windows[:-1:2], self.windows[1:-1:2], strict=True)
-            self.windows = [*(one.merged(other) for one, other in pairs), self.windows[-1]]
-            self.per_window *= 2
-
-    @staticmethod
-    def _length(window: Window) -> int:
-        return window.last - window.first + 1
 
     def _agreement(self, n: int) -> dict[str, Any] | None:
         """Returns the agreement of window `n`, and of as many before it as make enough audits."""

@@ -13,6 +13,7 @@ import hasten
 from hasten.serve.batching import Batch
 
 BOUNDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)  # seconds
+COUNTED = "audits", "disagreements"
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
@@ -62,49 +63,42 @@ class Metrics:
 
     def text(self, model: str, state: Mapping[str, Any], gauges: Mapping[str, tuple[str, float]]) -> str:
         """Returns everything as Prometheus reads it."""
-        version, lines = state.get("version", ""), list[str]()
-
-        def write(name: str, kind: str, about: str, *values: str) -> None:
-            lines.extend((f"# HELP hasten_{name} {about}", f"# TYPE hasten_{name} {kind}"))
-            lines.extend(values)
-
-        labels = f'model="{escape(model)}",version="{escape(version)}",hasten="{hasten.__version__}"'
-        write("info", "gauge", "The model, its version, and that of hasten.", f"hasten_info{{{labels}}} 1")
-        told = [
-            f'hasten_answers_total{{source="{escape(s)}",proved="{str(p).lower()}"}} {n}'
-            for (s, p), n in self.answers.items()
+        labels = {"model": model, "version": state.get("version", ""), "hasten": hasten.__version__}
+        told = ",".join(f'{name}="{escape(value)}"' for name, value in labels.items())
+        answers = {f'{{source="{escape(s)}",proved="{str(p).lower()}"}}': n for (s, p), n in self.answers.items()}
+        responses = {f'{{status="{status}"}}': n for status, n in sorted(self.responses.items())}
+        agreement = dict(zip(("estimate", "low", "high"), state.get("agreement") or (), strict=False))
+        plain: list[tuple[str, str, str, Mapping[str, float]]] = [
+            ("info", "gauge", "The model, its version, and that of hasten.", {f"{{{told}}}": 1}),
+            ("answers_total", "counter", "Answers by the step that gave them, and whether they are proved.", answers),
+            ("black_box_calls_total", "counter", "Items handed to the slow lane.", {"": self.asked}),
+            ("failures_total", "counter", "Requests that could not be answered.", {"": self.failed}),
+            ("responses_total", "counter", "Responses by status.", responses),
+            ("busy_seconds_total", "counter", "Processor seconds of the fast lane.", {"": self.busy}),
+            ("memory_bytes", "gauge", "Memory of the server.", {"": memory()}),
+            ("start_time_seconds", "gauge", "When it started.", {"": self.started}),
+            *((name, "gauge", about, {"": value}) for name, (about, value) in gauges.items()),
+            *((f"{n}_total", "counter", f"{n.title()} so far.", {"": state[n]}) for n in COUNTED if n in state),
         ]
-        write("answers_total", "counter", "Answers by the step that gave them, and whether they are proved.", *told)
-        write(
-            "black_box_calls_total",
-            "counter",
-            "Items handed to the slow lane.",
-            f"hasten_black_box_calls_total {self.asked}",
-        )
-        write(
-            "failures_total", "counter", "Requests that could not be answered.", f"hasten_failures_total {self.failed}"
-        )
-        told = [f'hasten_responses_total{{status="{status}"}} {n}' for status, n in sorted(self.responses.items())]
-        write("responses_total", "counter", "Responses by status.", *told)
-        told = [line for lane, h in self.latency.items() for line in h.lines("hasten_seconds", f'lane="{lane}"')]
-        write("seconds", "histogram", "Seconds from a checked request to its answer.", *told)
-        write("batch_size", "histogram", "Requests answered at once.", *self.batches.lines("hasten_batch_size"))
-        write("busy_seconds_total", "counter", "Seconds of the fast lane.", f"hasten_busy_seconds_total {self.busy}")
-        agreement = state.get("agreement")
-        if agreement is not None:
-            limits = zip(("estimate", "low", "high"), agreement, strict=False)
-            told = [f'hasten_agreement{{limit="{name}"}} {value}' for name, value in limits]
-            write("agreement", "gauge", "Agreement with the black box of late, and its limits.", *told)
-        for name in ("audits", "disagreements"):
-            if name in state:
-                write(f"{name}_total", "counter", f"{name.title()} so far.", f"hasten_{name}_total {state[name]}")
         if "trusted" in state:
-            write("trusted", "gauge", "Whether own answers are trusted.", f"hasten_trusted {int(state['trusted'])}")
-        for name, (about, value) in gauges.items():
-            write(name, "gauge", about, f"hasten_{name} {value}")
-        write("memory_bytes", "gauge", "Memory of the server.", f"hasten_memory_bytes {memory()}")
-        write("start_time_seconds", "gauge", "When it started.", f"hasten_start_time_seconds {self.started}")
+            plain.append(("trusted", "gauge", "Whether own answers are trusted.", {"": int(state["trusted"])}))
+        if agreement:
+            limits = {f'{{limit="{name}"}}': value for name, value in agreement.items()}
+            plain.append(("agreement", "gauge", "Agreement with the black box of late, and its limits.", limits))
+        lines = list[str]()
+        for name, kind, about, values in plain:
+            lines += _head(name, kind, about)
+            lines += [f"hasten_{name}{which} {value}" for which, value in values.items()]
+        lines += _head("seconds", "histogram", "Seconds from a whole request to its answer.")
+        for lane, histogram in self.latency.items():
+            lines += histogram.lines("hasten_seconds", f'lane="{lane}"')
+        lines += _head("batch_size", "histogram", "Requests answered at once.")
+        lines += self.batches.lines("hasten_batch_size")
         return "\n".join(lines) + "\n"
+
+
+def _head(name: str, kind: str, about: str) -> tuple[str, str]:
+    return f"# HELP hasten_{name} {about}", f"# TYPE hasten_{name} {kind}"
 
 
 def escape(text: str) -> str:
