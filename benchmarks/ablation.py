@@ -113,8 +113,8 @@ class Way:
     reduced: bool = False
 
 
-def ways(scale: float) -> list[Way]:
-    """Returns the ways to compare; `scale` is the typical gap between two labels' costs."""
+def ways() -> list[Way]:
+    """Returns the ways to compare."""
 
     def learner(enforce: bool = True, **switches: Any) -> Callable[[int], Learner]:
         return lambda width: Learner(width, progress=False, enforce=enforce, **switches, look_ahead=False)
@@ -128,20 +128,11 @@ def ways(scale: float) -> list[Way]:
         Way("tables + weights", {}, learner()),
         Way("look-ahead", ahead),
         Way("look-ahead + weights", ahead, learner(look_ahead=True)),
-        Way("tables, spread", {"spread": scale}),
-        Way("look-ahead, spread", ahead | {"spread": scale}),
         Way("tables, relations early", {}, interleaved=True),
         Way("look-ahead, relations early", ahead, interleaved=True),
         Way("reduced", {"look_ahead": False}, reduced=True),
         Way("reduced + look-ahead", ahead, reduced=True),
     ]
-
-
-def typical_gap(batch: Batch) -> float:
-    """Returns the median, over all variables, of what the second-best label costs above the best."""
-    from hasten.learning.learner import STEP, default_step
-
-    return default_step(batch) / STEP
 
 
 def measure(learn: Batch, test: Batch, repeats: int) -> list[dict[str, Any]]:
@@ -150,7 +141,7 @@ def measure(learn: Batch, test: Batch, repeats: int) -> list[dict[str, Any]]:
     answers, truth = certifier(learn), certifier(test)
     early_test = interleaved(test)
     records = []
-    for way in ways(typical_gap(learn)):
+    for way in ways():
         batch = early_test if way.interleaved else test
         for width in WIDTHS:
             weights = None

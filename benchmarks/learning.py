@@ -106,7 +106,7 @@ def measure_speed(batch: Batch, answers: Solutions, width: int, epochs: int) -> 
     learner = Learner(**settings, enforce=False, look_ahead=False)
     learning = seconds(lambda: learner.fit(batch, answers), repeats=3)
     order = np.random.default_rng(0).permutation(len(batch))
-    options = nodes.Options(width, math.inf, math.inf, False, False)
+    options = nodes.Options(width, math.inf, False, False)
     learned, outcome = learner.state.weights, np.zeros(len(batch), dtype=np.int64)
     assert learned is not None
 

@@ -19,13 +19,13 @@ from rich.console import Console
 from rich.table import Table
 
 from hasten import Certifier
-from hasten.paper.test_set import Reference
+from hasten.paper.methods import Reference
 from hasten.search.beam import greedy
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.terminal import show_progress, tell_nobody
-from hasten.tasks.entity_relation.black_boxes import train_black_box
 from hasten.tasks.entity_relation.data.corpora import Corpora, parts_of
 from hasten.tasks.entity_relation.data.corpus import Sentence
+from hasten.tasks.entity_relation.extraction import train_black_box
 from hasten.tasks.entity_relation.names import BlackBox
 from hasten.tasks.entity_relation.scoring.gold import gold
 from hasten.tasks.entity_relation.task import EntityRelationTask

@@ -96,7 +96,7 @@ def measure(task: Task) -> dict[str, Any]:
         task.train, answers
     )
     seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - cpu
-    learned = speedup.set_params(audit=0.0).predict(task.test)
+    learned = speedup.set_params(trust__audit=0.0).predict(task.test)
     began = time.process_time()
     speedup.predict(task.test)
     each = (time.process_time() - began) / len(task.test)
@@ -110,7 +110,7 @@ def measure(task: Task) -> dict[str, Any]:
         "default search": agreement(task.test, default.fit(task.train, answers).predict(task.test).labels, truth),
         "rival": agreement(task.test, rival(task, answers), truth),
         "learned": agreement(task.test, learned.labels, truth),
-        "chosen": speedup.choice.way.value,
+        "chosen": speedup.choice.method.value,
         "why": str(speedup.choice),
         "seconds to fit": seconds,
         "processor seconds to fit": cpu_seconds,

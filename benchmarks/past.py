@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from hasten.paper.amortizer import Amortizer
 from rich.console import Console
 
 from hasten import Batch, Certifier, Rule, Schema, Solutions, Speedup
-from hasten.paper.amortizer import Amortizer
 from hasten.speedup.calibration import disagreeing
 from hasten.speedup.parts import Certified
 from hasten.support.terminal import tell_nobody
@@ -69,7 +69,7 @@ def measure_packing(n_items: int, n_learned: int, n: int, console: Console) -> d
     schema = batch.structures[0].schema
     plain, past = Speedup(schema), Speedup(schema, answer=Certified(past=64))
     past.predict(batch[:n_learned])
-    pool = past._pool()
+    pool = past._oracle.pool
     assert pool is not None
     n_kept, asked = len(pool), batch[n_learned:]
     best = pool.best(asked)

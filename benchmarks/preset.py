@@ -21,8 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from hasten.learning.learner import Learner
-from hasten.paper.methods import LearningSet
-from hasten.paper.test_set import SentenceTestSet
+from hasten.paper.methods import LearningSet, SentenceTestSet
 from hasten.search.beam import BeamSearch, greedy
 from hasten.support.terminal import tell_nobody
 from hasten.tasks.entity_relation.data.corpora import Corpora

@@ -33,7 +33,7 @@ from statistics import median
 from typing import Any
 
 from hasten.scale.run import Here, Run, Sharding, predict_shards
-from hasten.scale.work import Answer, Piece, read_pieces
+from hasten.scale.work import Answerer, Piece, read_pieces
 from hasten.tasks.entity_relation.data.formats import read_corpus, write_jsonl
 from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.labelling import Labeller
@@ -168,7 +168,7 @@ def threads(args: argparse.Namespace) -> None:
     """Threads of one process on the same chunks: the interpreter's lock holds them back."""
     tagger = Tagger.load(args.model)
     chunks = list(islice(read_pieces(args.text), 40))
-    Answer(Labeller(tagger))(chunks[0])
+    Answerer(Labeller(tagger))(chunks[0])
     for n in range(args.rounds):
         for jobs in (1, 2):
             began, cpu = time.perf_counter(), time.process_time()
@@ -179,7 +179,7 @@ def threads(args: argparse.Namespace) -> None:
 
 
 def answer_all(tagger: Tagger, chunks: list[Piece]) -> None:
-    work = Answer(Labeller(tagger))
+    work = Answerer(Labeller(tagger))
     for chunk in chunks:
         work(chunk)
 

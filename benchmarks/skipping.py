@@ -30,6 +30,7 @@ from pathlib import Path
 from zlib import crc32
 
 import numpy as np
+from cheap import relation_features
 from rich.console import Console
 from rich.table import Table
 
@@ -43,7 +44,6 @@ from hasten.support.terminal import show_progress, tell_nobody
 from hasten.tasks.entity_relation.data.corpora import Corpora
 from hasten.tasks.entity_relation.data.corpus import split
 from hasten.tasks.entity_relation.names import Training
-from hasten.tasks.entity_relation.scoring.cheap import relation_features
 from hasten.tasks.entity_relation.scoring.features import intern
 from hasten.tasks.entity_relation.scoring.training import train_black_box
 from hasten.tasks.entity_relation.task import EntityRelationTask

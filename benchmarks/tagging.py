@@ -18,9 +18,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 import hasten
-from hasten.tasks.tagging.corpus import read_all
+from hasten.tasks.tagging.corpus import generate, read_all
 from hasten.tasks.tagging.model import TagModel
-from hasten.tasks.tagging.synthetic import generate
 from hasten.tasks.tagging.training import viterbi
 
 BLOCKS = (64, 256, 1024, 1 << 30)  # sentences that Viterbi takes at once

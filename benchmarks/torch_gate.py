@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from cheap import N_CHEAP, relation_features
 from rich.console import Console
 from rich.table import Table
 from torch import Tensor, nn
@@ -31,7 +32,6 @@ from hasten.tasks.entity_relation.data.corpora import Corpora
 from hasten.tasks.entity_relation.data.corpus import Sentence, split
 from hasten.tasks.entity_relation.names import Training
 from hasten.tasks.entity_relation.neural.encoder import SIZE, loaded
-from hasten.tasks.entity_relation.scoring.cheap import N_CHEAP, relation_features
 from hasten.tasks.entity_relation.scoring.features import intern
 from hasten.tasks.entity_relation.scoring.gold import gold
 from hasten.tasks.entity_relation.scoring.training import train_black_box

@@ -38,7 +38,7 @@ from hasten.tasks.entity_relation.scoring import black_box
 from hasten.tasks.entity_relation.scoring.features import MAX_FEATURES, Text, intern, variable_features
 from hasten.tasks.entity_relation.scoring.gold import gold
 from hasten.tasks.entity_relation.scoring.training import N_BUCKETS, train_black_box
-from hasten.tasks.evaluation.tables import column, terminal_table
+from hasten.tasks.evaluation.page import column, terminal_table
 
 # Vowpal Wabbit's numbers of the labels.
 VW_ENTITY = {"none": 1, "person": 2, "organization": 3, "location": 4}

@@ -236,7 +236,6 @@ def beam_search(
     enforce: bool = True,
     look_ahead: bool = False,
     theta: float = math.inf,
-    spread: float = math.inf,
 ) -> Found:
     """Searches by the definitions; a variable's costs are read where they are computed, never before."""
     n_variables = problem.n_variables
@@ -273,7 +272,6 @@ def beam_search(
             if enforce:
                 candidates = [c for c in candidates if c.g < math.inf]
             kept = sorted(candidates, key=lambda node: node.priority)[:width]
-            kept = [c for c in kept if not c.priority > kept[0].priority + spread]
         beam = kept
         steps.append(Step(k, candidates, gap, skipped, beam))
         if not beam:

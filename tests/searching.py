@@ -34,7 +34,6 @@ def switches() -> st.SearchStrategy[dict[str, Any]]:
             "enforce": st.booleans(),
             "look_ahead": st.booleans(),
             "theta": st.sampled_from([INF, 0.0, 0.5, 1.0, 2.0, 1e9]),
-            "spread": st.sampled_from([INF, 0.0, 1.0, 2.5]),
         }
     )
 

@@ -92,7 +92,7 @@ class Server:
         return found
 
     def logged(self):
-        return [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
+        return [json.loads(line) for line in self.log.read_text().split("\n") if line.startswith("{")]
 
     def end(self, number=signal.SIGTERM):
         if self.process.poll() is None:

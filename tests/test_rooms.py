@@ -22,7 +22,7 @@ PROOF = "proof proof.elimination"
 CORE = f"{MODEL} certificate certificates jit kernels.search trace search {PROOF} solvers learning speedup"
 DATA = "tasks.text tasks.entity_relation.data tasks.entity_relation.data.corpus tasks.entity_relation.data.formats"
 TASK = f"{DATA} tasks.entity_relation.names tasks.entity_relation.task"
-SCORING = f"{TASK} tasks.averaging tasks.entity_relation.scoring"
+SCORING = f"{TASK} tasks.entity_relation.scoring"
 SHARED = "tasks.task tasks.evaluation"
 LABELLING = "tasks.entity_relation"
 PAPER = f"{SCORING} {SHARED} {LABELLING}"
@@ -54,9 +54,8 @@ MAY_IMPORT = {
     "pyomo": f"{CORE} {PROGRAMS} hosts hasten",
     "tasks": "",
     "tasks.task": "errors support model",
-    "tasks.averaging": "support",
     "tasks.text": "errors support jit",
-    "tasks.tagging": f"{CORE} {SHARED} tasks.averaging {DATA}",
+    "tasks.tagging": f"{CORE} {SHARED} {DATA}",
     "tasks.evaluation": f"{CORE} tasks.task",
     "tasks.entity_relation": f"{CORE} {SCORING} {SHARED} tasks.entity_relation.neural",
     "tasks.entity_relation.neural": f"{CORE} {SCORING} sums",
@@ -65,7 +64,7 @@ MAY_IMPORT = {
     "tasks.entity_relation.data": f"errors support {DATA}",
     "tasks.entity_relation.data.formats": "errors support tasks.text tasks.entity_relation.data.corpus",
     "tasks.entity_relation.task": f"errors support model {DATA}",
-    "tasks.entity_relation.scoring": f"{MODEL} jit kernels.search search {PROOF} learning tasks.averaging {TASK}",
+    "tasks.entity_relation.scoring": f"{MODEL} jit kernels.search search {PROOF} learning {TASK}",
     "cascade": f"{CORE} sums tasks.task journal",
     "scale": f"{CORE} {SCORING} {LABELLING}",
     "ray": f"{CORE} scale {LABELLING} serve",
@@ -78,7 +77,7 @@ MAY_IMPORT = {
     "serve": f"journal {CORE} {PAPER} tasks.tagging {PROGRAMS} cascade hasten",
     "commands": f"{CORE} {EDGES} {PROGRAMS} journal serve hasten",
     "cli": "errors support commands hasten",
-    "hasten": f"{CORE} {PROGRAMS} hosts padded",
+    "hasten": f"{CORE} {PROGRAMS} hosts padded cascade",
     "__main__": "cli",
 }
 
@@ -95,10 +94,6 @@ FORWARD = {
     "speedup.predictor: save() imports speedup.persistence",
     "speedup.predictor: digest() imports speedup.persistence",
     "speedup.predictor: load() imports speedup.persistence",
-    *(
-        f"model.{step}: _repr_html_() imports model.display"
-        for step in (["schema", "structure", "problem", "batch", "solution"])
-    ),
     "trace.events: section() imports trace.drawing",
     "trace.events: _repr_svg_() imports trace.drawing",
     "trace.events: _repr_html_() imports trace.drawing",

@@ -81,7 +81,7 @@ def fenchel_young(
     layer: Layer, scores: Arrays, gold: Arrays, samples: int = 8, sigma: float = 1.0, seed: int = 0, **words: Words
 ) -> Any:
     """Returns the perturbed Fenchel-Young loss of each example, with noise that the seed fixes."""
-    return _loss(layer, Request(samples, float(sigma), seed, strict=True), scores, gold, words)
+    return _loss(layer, Request(samples, float(sigma), strict=True, seed=seed), scores, gold, words)
 
 
 def spo_plus(layer: Layer, scores: Arrays, true: Arrays, **words: Words) -> Any:

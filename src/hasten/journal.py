@@ -7,6 +7,7 @@ Imports `hasten.support`.
 
 from __future__ import annotations
 
+import math
 import os
 import sqlite3
 import threading
@@ -30,6 +31,7 @@ MIGRATIONS = (  # from each version of the file to the next; 0 is an empty one
     "CREATE TABLE row (number INTEGER PRIMARY KEY, time REAL NOT NULL, kind TEXT NOT NULL, data BLOB NOT NULL)",
 )
 LEAST_BYTES = 2**16
+ROW_BYTES = 32  # that a row takes beside its data, at least
 LEFT = 0.9  # of its bound is what a file keeps when old rows are dropped, so that this happens rarely
 WAL_BYTES = 4 * 2**20
 AT_ONCE = 1000  # rows
@@ -73,6 +75,7 @@ class Journal:
         if max_age is not None:
             check_number("max_age", max_age)
         self.path, self.max_bytes, self.max_age, self.given = Path(check_path(path)), max_bytes, max_age, given
+        self._room = 0.0  # bytes that may be written before the bounds are looked at again
         self._lock, self._writer = threading.Lock(), None if read_only else self._connection("rwc")
         if self._writer is not None:
             with self._told(), self._closed_on_failure(self._writer):
@@ -94,10 +97,11 @@ class Journal:
             if self._writer is None:
                 raise ProblemError(f"{self.path} was opened to read, or is closed. Open it to write.")
             with _transaction(self._writer):
-                before = self._last(self._writer)
                 self._writer.executemany("INSERT INTO row (time, kind, data) VALUES (?, ?, ?)", given)
                 last = self._last(self._writer)
-            self._drop_old(self._writer, before, now)
+            self._room -= sum([ROW_BYTES + len(data) for _, _, data in given])
+            if self._room <= 0:
+                self._drop_old(self._writer, last - len(given), now)
         return last
 
     def rows(self, kind: str | None = None, since: int = 0, last: int | None = None) -> Iterator[Row]:
@@ -228,12 +232,14 @@ class Journal:
                 query = "SELECT number FROM row WHERE time >= ? ORDER BY number LIMIT 1"
                 kept = writer.execute(query, (now - self.max_age,)).fetchone()
                 self._drop(writer, min(before, kept[0] - 1) if kept else before)
-        while self.max_bytes is not None and (used := self._used(writer)) > self.max_bytes:
+        most, used = self.max_bytes or math.inf, self._used(writer)
+        while used > most:
             oldest = writer.execute("SELECT number FROM row ORDER BY number LIMIT 1").fetchone()
             if oldest is None or oldest[0] > before:
-                return
-            surplus = (before - oldest[0]) * (1 - LEFT * self.max_bytes / used)
-            self._drop(writer, min(before, oldest[0] + int(surplus)))
+                break
+            self._drop(writer, min(before, oldest[0] + int((before - oldest[0]) * (1 - LEFT * most / used))))
+            used = self._used(writer)
+        self._room = 0.0 if self.max_age is not None else (most - used) / 2  # pages are at least half full
 
     @staticmethod
     def _used(writer: sqlite3.Connection) -> int:

@@ -13,7 +13,6 @@ from hasten.certificates.writing import Draft, stated
 from hasten.jit import tiers
 from hasten.learning.gate import Gate
 from hasten.learning.learner import Learner
-from hasten.learning.mining import Evidence
 from hasten.learning.perceptron import Perceptron, StepSize
 from hasten.learning.tables import Changing
 from hasten.model.batch import ONLY, Batch
@@ -22,7 +21,6 @@ from hasten.model.schema import Schema
 from hasten.padded.kernels import spread
 from hasten.padded.layout import Layout
 from hasten.padded.search import Inference, Request
-from hasten.paper.amortizer import Amortizer
 from hasten.paper.demo import running_example
 from hasten.programs.program import Program
 from hasten.programs.requirements import Requirements
@@ -37,8 +35,7 @@ from hasten.search.beam import BeamSearch, ConstrainedSearch, ReducedSearch, gre
 from hasten.solvers import make_solver
 from hasten.speedup.calibration import Calibrator
 from hasten.speedup.gated import GatedSearch
-from hasten.speedup.mode import TextMode
-from hasten.speedup.parts import Trust
+from hasten.speedup.parts import TextMode, Trust
 from hasten.speedup.pool import AnswerPool
 from hasten.speedup.predictor import Speedup
 from hasten.sums import marginals, sample
@@ -47,7 +44,6 @@ from hasten.support.terminal import Tell, tell_nobody
 from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.names import Training
 from hasten.tasks.entity_relation.scoring import black_box
-from hasten.tasks.entity_relation.scoring.cheap import relation_features
 from hasten.tasks.entity_relation.scoring.features import intern
 from hasten.tasks.entity_relation.tagger import Tagger, TrainingSettings
 from hasten.tasks.entity_relation.task import EntityRelationTask
@@ -190,7 +186,6 @@ def _learn(problem: Problem) -> None:
     batch, every = _noise(problem, 8), np.arange(8)
     answers = Certifier()(batch)
     Learner(progress=False, enforce=False, look_ahead=False).fit(batch, answers)
-    Evidence.of(batch, answers.values, every)
     changing = Changing(batch, np.zeros(problem.structure.schema.n_weights, dtype=bool))
     Perceptron(changing, batch, answers.values, StepSize(1.0, 0.0)).run(every)
     others = Certifier()(_noise(problem, 60, seed=1))  # there is much to learn from, and nothing to agree with
@@ -208,9 +203,6 @@ def _recall(problem: Problem) -> None:
     pool = AnswerPool()
     pool.learn(answers)
     pool.best(batch)
-    amortizer = Amortizer()
-    amortizer.learn(answers)
-    amortizer(batch)
 
 
 def _adopt() -> None:
@@ -234,7 +226,8 @@ def _adopt() -> None:
 def _label_text() -> None:
     task, text = EntityRelationTask(), intern(generate(20, seed=0))
     batch = task.batch(text.n_entities, np.zeros(int((text.n_entities * (6 * text.n_entities - 2)).sum())))
-    GatedSearch(Gate({"relation": relation_features(text)}, n_rows=16).fit(batch, Certifier()(batch)))(batch)
+    gate = Gate({"relation": lambda problems, variables: np.zeros((len(problems), 1), np.int64)}, n_rows=16)
+    GatedSearch(gate.fit(batch, Certifier()(batch)))(batch)
     sentences = list(generate(20, seed=0))
     for training in Training:
         tagger = Tagger.train(sentences, settings=TrainingSettings(training))

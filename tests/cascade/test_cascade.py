@@ -25,8 +25,8 @@ from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.extraction import Extraction
 from hasten.tasks.tagging.corpus import Tagged
+from hasten.tasks.tagging.corpus import generate as generate_tagged
 from hasten.tasks.tagging.model import Tagging
-from hasten.tasks.tagging.synthetic import generate as generate_tagged
 
 
 @cache

@@ -20,8 +20,8 @@ from hasten.errors import ModelError, ProblemError
 from hasten.journal import Journal
 from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.extraction import Extraction
+from hasten.tasks.tagging.corpus import generate as generate_tagged
 from hasten.tasks.tagging.model import Tagging
-from hasten.tasks.tagging.synthetic import generate as generate_tagged
 from hasten.tasks.task import Model, Task
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +31,22 @@ from hasten import (
     Speedup,
     Trust,
 )
+from hasten.cascade import Cascade
+from hasten.cascade.student import Student
 from hasten.errors import HastenError
+from hasten.journal import Journal
 from hasten.learning.heuristic import Heuristic
+from hasten.support.terminal import tell_nobody
+from hasten.tasks.tagging.corpus import Tagged
+from hasten.tasks.tagging.model import Tagging
 
+CASCADE = {"risk": 0.1, "confidence": 0.9, "audit": 0.1, "budget": None, "journal": None, "seed": 0}
 LP = "Minimize\n obj: x + 2 y\nSubject To\n c1: x + y >= 1\nBinary\n x y\nEnd\n"
 MPS_SOLVED = {"order": None, "solver": "highs", "time_limit": None}
+
+
+def tagged(text: Tagged) -> Tagged:
+    return replace(text, tags=("X",) * len(text.words))
 
 
 class Answering(World):
@@ -70,6 +82,16 @@ class Answering(World):
         made.save("saved")
         return "saved"
 
+    def journal(self) -> Journal:
+        return Journal("a.journal")
+
+    def cascade(self) -> Cascade:
+        cascade = Cascade(Tagging(), tagged)
+        cascade.versions["v1"] = Student(
+            "v1", Tagging().train([tagged(Tagged("0", ("a",)))], seed=0, tell=tell_nobody), 1
+        )
+        return cascade
+
     def heuristic(self) -> Heuristic:
         return Heuristic.zeros(self.schema)
 
@@ -89,7 +111,7 @@ PROBLEM = Of(lambda w: w.problem())
 SCHEMA = Of(lambda w: w.schema)
 CHEAP = {"kind": None}
 CERTIFIER = {"max_join": None, "max_sweeps": 9, "max_nodes": 9, "time_limit": 1.0, "call_limit": 1.0}
-BEAM = {"width": 2, "enforce": True, "look_ahead": False, "theta": 1.0, "spread": 1.0}
+BEAM = {"width": 2, "enforce": True, "look_ahead": False, "theta": 1.0}
 LEARNER = {"width": 2, "step": 0.5, "averaged": True, "enforce": True, "look_ahead": True, "epochs": 2, "shuffle": True}
 NO_ARRAYS = {"c": [1.0, 2.0], "integrality": [1, 1], "bounds": (0, 1), "constraints": None}
 
@@ -108,8 +130,15 @@ CALLS: list[Call] = [
     (lambda w: lambda weights: BeamSearch(2, weights)(w.problem()), "", {"weights": None}),
     (lambda w: Search, "", {**BEAM, "reduce": True, "guided": None, "learner": None, "gate": None}),
     (lambda w: Search, "paper", {"width": 2}),
+    (lambda w: Cascade, "", {"task": Of(lambda w: Tagging()), "black_box": Of(lambda w: tagged), **CASCADE}),
+    (lambda w: Cascade(Tagging(), tagged), "predict", {"inputs": Of(lambda w: [Tagged("0", ("a",))])}),
+    (lambda w: Cascade(Tagging(), tagged), "teach", {"answered": Of(lambda w: [tagged(Tagged("0", ("a",)))])}),
+    (lambda w: Cascade(Tagging(), tagged), "save", {"path": "saved"}),
+    (lambda w: w.cascade(), "take_in", {"journal": Of(lambda w: w.journal())}),
+    (lambda w: w.cascade(), "replay", {"stretch": Of(lambda w: range(3)), "journal": Of(lambda w: w.journal())}),
+    (lambda w: w.cascade(), "promote", {"name": "v1"}),
     (lambda w: Certified, "", {"past": 0, "search": Search()}),
-    (lambda w: Learned, "", {"search": Search()}),
+    (lambda w: Learned, "", {}),
     (lambda w: Limits, "", {"time_limit": 1.0, "call_limit": 1.0, "max_nodes": 9}),
     (
         lambda w: Trust,
@@ -170,7 +199,7 @@ CALLS: list[Call] = [
     (
         lambda w: w.searching(),
         "calibrate",
-        {"problems": MANY, "risk": 0.3, "confidence": 0.5, "widths": [1, 2], "against": None},
+        {"problems": MANY, "risk": 0.3, "confidence": 0.5, "against": None},
     ),
     (
         lambda w: OnDemand,
@@ -213,7 +242,19 @@ CALLS: list[Call] = [
 ]
 INTERNAL = {
     *("after_looking", "settle", "prepared", "beam", "new_learner", "reduced", "with_weights", "pass_over"),
-    *("of_tensors", "learn_from_tensors", "for_shard", "renew", "get_params", "set_params", "restate"),
+    *(
+        "begin",
+        "ask",
+        "end",
+        "learn",
+        "of_tensors",
+        "learn_from_tensors",
+        "for_shard",
+        "renew",
+        "get_params",
+        "set_params",
+        "restate",
+    ),
 }
 
 

@@ -100,10 +100,10 @@ def test_heuristics_of_any_schema_survive_saving(tmp_path_factory, problem, seed
 @pytest.mark.parametrize(
     ("other", "difference"),
     [
-        (pets(labels=("cat", "cow", "dog")), "pet had the labels cat, dog, now cat, cow, dog"),
-        (pets(labels=("dog", "cat")), "pet had the labels cat, dog, now dog, cat"),
+        (pets(labels=("cat", "cow", "dog")), "variable kind 'pet' had labels cat, dog, now cat, cow, dog"),
+        (pets(labels=("dog", "cat")), "variable kind 'pet' had labels cat, dog, now dog, cat"),
         (pets(name="animal"), "variable kind 'pet' is missing here; variable kind 'animal' is new"),
-        (pets(table=False), "factor kind 'pair' has another table"),
+        (pets(table=False), "factor kind 'pair' had table"),
         (pets(role="what"), "factor kind 'at' had roles"),
         (pets(learned=False), "factor kind 'lives' had learned True, now False"),
         (pets(rule=True), "rule 'few' is new"),
@@ -127,7 +127,7 @@ def test_another_order_of_declarations_is_refused(tmp_path):
 
     path = tmp_path / "order.safetensors"
     numbered(schema("one", "two")).save(path)
-    with pytest.raises(ModelError, match="factor kinds were declared in another order"):
+    with pytest.raises(ModelError, match="kinds and rules were declared in another order"):
         Heuristic.load(path, schema("two", "one"))
 
 
@@ -223,12 +223,17 @@ def test_a_forged_file_with_a_right_digest_is_refused(tmp_path, name, change, wo
         Heuristic.load(tmp_path / "forged", pets())
 
 
-@pytest.mark.parametrize("names", ["", "{}", "[]", "[" * 100_000, '{"variables": {"pet": [["cat"]]}}'])
+@pytest.mark.parametrize("names", ["", "[]", "[" * 100_000, '{"variables": {"pet": [["cat"]]}}'])
 def test_a_description_that_is_none_is_refused(tmp_path, names):
     heuristic = numbered(pets())
     save_tensors(tmp_path / "forged", FORMAT, heuristic.tensors(), {"schema": heuristic.schema.digest, "names": names})
     with pytest.raises(ModelError, match=r"forged is damaged: the description of its schema"):
         Heuristic.load(tmp_path / "forged", pets())
+    save_tensors(
+        tmp_path / "of nothing", FORMAT, heuristic.tensors(), {"schema": heuristic.schema.digest, "names": "{}"}
+    )
+    with pytest.raises(ModelError, match=r"the schema differs: variable kind 'pet' is new"):
+        Heuristic.load(tmp_path / "of nothing", pets())
 
 
 def test_weights_that_are_no_numbers_are_refused():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -12,9 +12,8 @@ from numpy.random import Generator
 
 import hasten
 from hasten.errors import ProblemError
-from hasten.learning.mining import Evidence, chances
 from hasten.learning.perceptron import Perceptron, StepSize, seconds
-from hasten.learning.tables import Changing, LearnedTables, n_labels
+from hasten.learning.tables import Changing, Evidence, LearnedTables, chances, n_labels
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 
@@ -126,12 +125,13 @@ def chain(known: bool, forbid: bool, length: int = 6) -> tuple[hasten.Schema, ha
         pair.forbid(left="x", right="y").forbid(left="z", right="z")
     elif known:
         pair.set_table(np.array([[0.4, -0.7, 0.1], [1.1, 0.0, -0.3], [-0.5, 0.2, 0.9]]))
-    shape = schema.structure()
-    for _ in range(length):
-        shape.add(tag)
-    for v in range(length - 1):
-        shape.connect(pair, left=v, right=v + 1)
-    return schema, shape
+    return schema, chain_of(schema, length)
+
+
+def chain_of(schema: hasten.Schema, length: int) -> hasten.Structure:
+    """Returns a longer or a shorter chain of the same schema."""
+    pairs = [[v, v + 1] for v in range(length - 1)]
+    return schema.structure(["tag"] * length, {"pair": pairs} if pairs else None)
 
 
 def answers_of(forbid: bool, n: int, length: int = 6, seed: int = 0) -> tuple[Batch, np.ndarray]:
@@ -148,20 +148,30 @@ def test_mining_finds_what_is_forbidden_and_nothing_else() -> None:
     truth = np.isposinf(chain(True, True)[0].factors["pair"].table).ravel()
     assert (evidence.forbidden(0.99) == truth).all()
     assert (evidence.shown[truth] == 0).all()
-    assert (evidence.refused[truth] > 10).all()
     assert evidence.shown.sum() == 60 * 5
     assert (labels == before).all()
 
 
-def test_confidence_is_what_the_rate_and_the_opportunities_say() -> None:
-    evidence = Evidence(np.array([30, 0, 0, 0]), np.array([10.0, 0.0, 1.0, 3.0]), np.array([9.0, 0.0, 0.0, 1.0]))
-    assert evidence.rate == 0.75
-    assert evidence.confidence == pytest.approx([0.0, 0.0, 0.75, 1 - 0.25**3 * np.exp(-1)])
+def test_confidence_is_what_chance_leaves() -> None:
+    evidence = Evidence(np.array([30, 0, 0, 0]), np.array([9.0, 0.0, 1.0, 3.0]))
+    assert evidence.confidence == pytest.approx([0.0, 0.0, 1 - np.exp(-1), 1 - np.exp(-3)])
     assert evidence.forbidden(0.0).tolist() == [False, True, True, True]
     assert evidence.forbidden(0.9).tolist() == [False, False, False, True]
-    nothing = Evidence(np.zeros(2, dtype=np.int64), np.array([0.0, 5.0]), np.zeros(2))
-    assert nothing.rate == 0.0
-    assert nothing.confidence.tolist() == [0.0, 0.0]
+
+
+def test_tuples_are_counted_as_the_answers_show_them() -> None:
+    rng = np.random.default_rng(0)
+    schema, short = chain(False, False, 3)
+    shapes = [short, chain_of(schema, 5), chain_of(schema, 1)]
+    numbers = rng.integers(3, size=40)
+    batch = Batch.build(shapes, numbers, np.zeros(int(np.array([each.n_labels for each in shapes])[numbers].sum())))
+    labels, some = rng.integers(3, size=batch.variable_at[-1]), np.arange(0, 40, 3)
+    counted = np.zeros((3, 3), dtype=int)
+    for p in some.tolist():
+        mine = labels[batch.variable_at[p] : batch.variable_at[p + 1]]
+        for left, right in pairwise(mine.tolist()):
+            counted[left, right] += 1
+    assert (Evidence.of(batch, labels, some).shown == counted.ravel()).all()
 
 
 def test_chance_is_that_of_labels_drawn_one_by_one() -> None:
@@ -170,14 +180,6 @@ def test_chance_is_that_of_labels_drawn_one_by_one() -> None:
     schema.factor("pair", left=a, right=a)
     assert chances(schema, np.array([6, 2, 1, 1])).tolist() == pytest.approx([5.6, 2.4, 1.4, 0.6])
     assert chances(schema, np.zeros(4, dtype=np.int64)).tolist() == [0.0] * 4
-
-
-def test_what_the_schema_forbids_anyway_is_no_opportunity() -> None:
-    _, shape = chain(True, True)
-    costs = np.random.default_rng(3).normal(size=(40, shape.n_labels))
-    batch = shape.batch(costs)
-    evidence = Evidence.of(batch, hasten.Certifier()(batch).labels, np.arange(40))
-    assert not evidence.refused.any()
 
 
 def test_costs_are_learned_until_no_answer_differs() -> None:

@@ -131,11 +131,11 @@ def test_only_cells_of_the_example_are_asked_for(gate: ht.Gate, module: Pairs) -
 
 def test_the_paper_s_theta_alone_skips_where_its_calibration_says(module: Pairs) -> None:
     gate = ht.Gate(LAYER, {"relation": module}, None, width=4)
-    chosen = gate.fit([]).calibrate(made_up(8, seed=1), risk=0.2)
+    gate.fit([]).calibrate(made_up(8, seed=1), risk=0.2)
     (batch,) = made_up(1, seed=2)
     found = gate(*batch)
     assert found.labels["relation"].shape == (64, 4, 4)
-    assert chosen.width == 4
+    assert gate.search.width == 4
     assert int(found.computed.sum()) <= int((batch[2] * (batch[2] - 1)).sum())
 
 

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import copy
+import pickle
+import subprocess
+import sys
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -195,6 +199,56 @@ def test_a_copy_shares_structures_and_not_parameters() -> None:
     assert other.decode(torch.zeros(1, 3, 3)).proved.all()
 
 
+def test_threads_may_share_a_layer_and_bring_new_sizes() -> None:
+    scores = [torch.randn(3, n, 3) for n in range(1, 17)]
+    wanted = [layer_of("tagger").decode(each).labels for each in scores]
+    layer, wrong = layer_of("tagger"), []
+
+    def answer(start: int) -> None:
+        for n in (*range(start, 16), *range(start)):
+            try:
+                wrong.extend([n] * (not torch.equal(layer.decode(scores[n]).labels, wanted[n])))
+            except Exception as error:  # a thread's own would be lost
+                wrong.append(error)
+
+    before = sys.getswitchinterval()
+    try:
+        sys.setswitchinterval(1e-6)
+        threads = [Thread(target=answer, args=(start,)) for start in (0, 5, 9, 12)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+    finally:
+        sys.setswitchinterval(before)
+    assert not wrong
+
+
+def test_a_layer_can_be_pickled_and_has_a_name_of_its_own() -> None:
+    schema, shape = scenes.tagger()
+    layer, scores = ht.Layer(shape(3), name="pickled", tables=["step"]), torch.randn(2, 9)
+    wanted = layer.decode(scores).labels
+    other = pickle.loads(pickle.dumps(layer))
+    assert other.name != layer.name
+    assert torch.equal(other.decode(scores).labels, wanted)
+    del other
+    assert torch.equal(layer.decode(scores).labels, wanted)
+    with pytest.raises(ProblemError, match="There is a layer named 'pickled' already"):
+        ht.Layer(schema, shape, {"tag": "n"}, name="pickled")
+    ran = subprocess.run(
+        [sys.executable, "-c", FRESH], input=pickle.dumps((layer, scores, wanted)), capture_output=True, check=False
+    )
+    assert ran.stdout == b"True", ran.stderr.decode()
+
+
+FRESH = """
+import pickle, sys
+import hasten.torch as ht
+layer, scores, wanted = pickle.loads(sys.stdin.buffer.read())
+print((layer.decode(scores).labels == wanted).all().item(), end="")
+"""
+
+
 def test_nothing_to_answer_is_answered() -> None:
     layer = layer_of("tagger")
     assert layer.decode(torch.zeros(0, 4, 3)).labels.shape == (0, 4)
@@ -269,14 +323,19 @@ def test_tensors_of_a_gpu_are_answered_there(dtype: object) -> None:
     ("run", "message"),
     [
         (lambda layer, s, g: layer.decode(s.numpy()), "Give a tensor, or a dict with one for each field"),
-        (lambda layer, s, g: layer.decode(s.long()), "Give scores as tensors of floats; got one of torch.int64"),
+        (lambda layer, s, g: layer.decode(s.long()), "Give scores as dense tensors of floats; got torch.int64"),
         (lambda layer, s, g: layer.decode(s, lengths=[2, 1], mask=torch.ones(2, 3)), "Got lengths and a mask of n"),
-        (lambda layer, s, g: ht.StructuredHinge(layer)(s, g.float()), "Give gold as tensors of label numbers"),
+        (lambda layer, s, g: ht.StructuredHinge(layer)(s, g.float()), "Give gold as dense tensors of label numbers"),
         (
             lambda layer, s, g: ht.StructuredHinge(layer)(s, g[:1]),
             r"Gold has shape \(1, 3\); these scores need \(2, 3\)",
         ),
         (lambda layer, s, g: ht.StructuredHinge(layer)(s, None), "A loss needs gold"),
+        (lambda layer, s, g: layer.decode(s.to_sparse()), "Give scores as dense tensors .*sparse_coo"),
+        (lambda layer, s, g: layer.decode(s.to("meta")), "Give scores as dense tensors .*on meta"),
+        (lambda layer, s, g: layer.decode(s, lengths="ab"), "The lengths are no numbers"),
+        (lambda layer, s, g: ht.StructuredHinge(layer)(s, g, weight=torch.ones(2, 1)), r"a tensor of shape \(2,\)"),
+        (lambda layer, s, g: ht.StructuredHinge(layer)(s, g, weight=[1, 1]), "Give a weight for each example"),
     ],
 )
 def test_wrong_tensors_are_named(run: object, message: str) -> None:

@@ -11,6 +11,7 @@ import torch
 
 import hasten.torch as ht
 from hasten.errors import ProblemError
+from hasten.padded.search import Request
 
 LENGTHS = [3, 1, 0, 2]
 
@@ -80,7 +81,7 @@ def test_the_gradient_of_fenchel_young_is_the_mean_of_perturbed_answers_less_gol
     layer, scores, gold, _ = tagging()
     loss = ht.FenchelYoung(layer, samples=5, sigma=1.0, seed=3, reduction="sum")
     loss(scores, gold, lengths=torch.tensor(LENGTHS)).backward()
-    seed, asked = torch.tensor(3), ht.operators.Asked(5.0, 1.0)
+    seed, asked = torch.tensor(3), Request(5.0, 1.0)
     call = layer.call("loss", scores.detach(), gold=gold, asked=asked, seed=seed, lengths=torch.tensor(LENGTHS))
     _, labels = ht.operators.ask(call)
     expected = torch.zeros_like(scores)

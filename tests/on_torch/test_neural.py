@@ -19,10 +19,10 @@ from hasten.errors import CorpusError, ModelError
 from hasten.support.arrays import IntArray
 from hasten.support.forms import load_tensors, save_tensors
 from hasten.support.terminal import tell_nobody
-from hasten.tasks.entity_relation.black_boxes import train_black_box
 from hasten.tasks.entity_relation.data.columns import Columns
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.data.synthetic import generate
+from hasten.tasks.entity_relation.extraction import train_black_box
 from hasten.tasks.entity_relation.names import BlackBox
 from hasten.tasks.entity_relation.neural import encoder, training
 from hasten.tasks.entity_relation.neural.black_box import NeuralScorer, flat

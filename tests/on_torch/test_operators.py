@@ -15,7 +15,9 @@ from torch.utils.checkpoint import checkpoint
 
 import hasten.torch as ht
 from hasten.errors import ProblemError
-from hasten.torch.operators import Asked, Call, operator
+from hasten.padded.search import Request
+from hasten.torch.calls import Call
+from hasten.torch.operators import operator
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of PyTorch's own
 LENGTHS = torch.tensor([3, 1, 2])
@@ -34,7 +36,7 @@ def test_pytorch_checks_the_operators() -> None:
     layer, scores, gold = pairs(tables=["args"])
     own = {name: each.requires_grad_() for name, each in scores.items()}
     table = {"args": torch.randn(3, 2, 3, requires_grad=True)}
-    noise = {"asked": Asked(2.0, 0.5, 1.0), "seed": torch.tensor(3), "lengths": LENGTHS}
+    noise = {"asked": Request(2.0, 0.5, 1.0), "seed": torch.tensor(3), "lengths": LENGTHS}
     plain = {name: each.detach() for name, each in scores.items()}
     slope = layer.call("spread", plain, {"args": table["args"].detach()}, lengths=LENGTHS)
     labels = [torch.stack([each, each.flip(0)]) for each in gold.values()]
@@ -42,9 +44,15 @@ def test_pytorch_checks_the_operators() -> None:
     for call in (
         layer.call("decode", plain, lengths=LENGTHS),
         layer.call("loss", own, gold=gold, lengths=LENGTHS),
-        layer.call("loss", own, table, gold, asked=Asked(margin=1.0), lengths=LENGTHS),
+        layer.call("loss", own, table, gold, asked=Request(margin=1.0), lengths=LENGTHS),
         layer.call("loss", own, gold=gold, **noise),
         layer.call("sample", own, **noise),
+        layer.call("moved", plain, {"args": table["args"].detach()}, **noise)._replace(
+            kept=[*plain.values(), *plain.values()]
+        ),
+        layer.call("entropy", plain, lengths=LENGTHS),
+        layer.call("draw", plain, **noise),
+        flat.call("margins", torch.randn(2, 9)),
         slope._replace(kept=labels, last=[torch.rand(3)]),
         flat.call("loss", torch.randn(2, 9, requires_grad=True), gold=torch.full((2, 3), -100)),
     ):
@@ -139,6 +147,28 @@ def test_mapped_tables_are_answered_one_by_one() -> None:
         assert torch.allclose(own, slope)
 
 
+@pytest.mark.parametrize("transform", [torch.vmap, lambda f: torch.compile(f, fullgraph=True, backend="aot_eager")])
+def test_all_that_a_layer_says_can_be_mapped_and_compiled(transform: object) -> None:
+    layer, scores, _ = pairs()
+    for ask in (
+        lambda s, t: layer.decode({"entity": s, "relation": t}).cost,
+        lambda s, t: layer.entropy({"entity": s, "relation": t}),
+        lambda s, t: layer.margins({"entity": s, "relation": t})["relation"].nan_to_num(),
+        lambda s, t: layer.marginals({"entity": s, "relation": t})["relation"],
+    ):
+        assert torch.equal(transform(ask)(*scores.values()), ask(*scores.values()))
+    drawn = transform(lambda s, t: layer.sample({"entity": s, "relation": t}, 2)["relation"])(*scores.values())
+    assert sorted(drawn.shape) == [2, 3, 3, 3]
+
+
+def test_gradients_of_sums_are_not_differentiated_without_a_word() -> None:
+    layer, scores, gold = pairs()
+    own = {name: each.requires_grad_() for name, each in scores.items()}
+    slopes = torch.autograd.grad(ht.NegativeLogLikelihood(layer)(own, gold), list(own.values()), create_graph=True)
+    with pytest.raises(ProblemError, match="not differentiable again"):
+        (slopes[0] ** 2).sum().backward()
+
+
 def test_autocast_and_checkpointing_change_nothing() -> None:
     layer, scores, gold = pairs()
     hinge, linear = ht.FenchelYoung(layer, 3), torch.nn.Linear(3, 3)
@@ -187,7 +217,7 @@ def test_an_exported_program_holds_the_layer_by_name() -> None:
         assert torch.equal(ours.labels["tag"], theirs.labels["tag"])
         assert torch.equal(ours.cost, theirs.cost)
     with pytest.raises(ProblemError, match="There is no layer named 'another' in this process"):
-        operator(*Call("decode", "another", "", Asked(), [x]).told[:3], [x], [1, 0, 0, 0, 0, 0], list(Asked()))
+        operator(*Call("decode", "another", "", Request(), [x]).told[:3], [x], [1, 0, 0, 0, 0, 0], list(Request()))
 
 
 def test_nothing_of_the_core_imports_torch() -> None:

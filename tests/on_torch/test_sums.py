@@ -15,9 +15,11 @@ from strategies import entity_relation, random_problem
 import hasten
 import hasten.torch as ht
 from hasten.errors import NoAnswerError, ProblemError, TooWide
+from hasten.padded.search import Request
 from hasten.sums import marginals, min_marginals
+from hasten.torch.calls import engine_of
 from hasten.torch.executor import Executor
-from hasten.torch.operators import Asked, ask, engine_of, operator
+from hasten.torch.operators import ask, operator
 from hasten.torch.sums import on_device
 
 
@@ -143,7 +145,7 @@ def test_what_stays_on_the_device_is_what_goes_to_the_cpu(flat: bool) -> None:
     gold = torch.randint(1, 4, (6, 5), generator=torch.Generator().manual_seed(0))
     gold[:, 2] = -100
     table = torch.randn(4, 4, dtype=torch.float64, requires_grad=True)
-    call = layer.call("sums", given, {"follow": table}, gold, asked=Asked(sharing=1.0))
+    call = layer.call("sums", given, {"follow": table}, gold, asked=Request(sharing=1.0))
     engine = engine_of(call.layer)
     here, there = ask(call)[0], on_device(engine, call.placed(engine, []), call)
     assert torch.allclose(here, there)
@@ -157,7 +159,7 @@ def test_what_stays_on_the_device_is_what_goes_to_the_cpu(flat: bool) -> None:
 def test_operators_keep_the_rules_of_pytorch() -> None:
     layer = tagger(3)
     scores = scores_of(3).requires_grad_()
-    given, gold = {"lengths": LENGTHS, "asked": Asked(sharing=1.0)}, torch.ones(6, 7, dtype=torch.int64)
+    given, gold = {"lengths": LENGTHS, "asked": Request(sharing=1.0)}, torch.ones(6, 7, dtype=torch.int64)
     slope = layer.call("shares", scores.detach(), {"follow": torch.zeros(3, 3)}, gold, **given)
     for call in (
         layer.call("sums", scores, gold=gold, **given),

@@ -305,6 +305,7 @@ def quadratic_and_indicator() -> Statement:
         ("tiny.uai", "0.25", "0.2_5", r"line 8: a probability must be a number, not '0.2_5'"),
         ("tiny.uai", "0.25", "0.2\u0665", r"line 8: a probability must be a number"),
         ("tiny.cfn", "<10", "<1_0", r"must be a number, not '1_0'"),
+        ("small.lp", "<= 4", "+ 1 <= 4", "line 6: A row has a number among its terms"),
         ("small.lp", "<= 4", "<= 0 + 5", r"line 6: Nothing should follow a right-hand side, but there is '\+'"),
         ("small.lp", "<= 4", "<= 4 z", r"line 6: Nothing should follow a right-hand side, but there is 'z'"),
         ("small.lp", "<= 4", ">= 4", r"line 6: A row between two numbers has <= twice, or >= twice"),

@@ -218,6 +218,8 @@ def test_files_of_clauses(tmp_path: Path, name: str, text: str, best: float) -> 
 @pytest.mark.parametrize(
     ("name", "text", "why"),
     [
+        ("x.cnf", "c nothing\n", "no clauses in it"),
+        ("x.wcnf", "", "no clauses in it"),
         ("x.cnf", "1 2 0\n", "line 1: The line `p cnf"),
         ("x.cnf", "p cnf 2 1\n1 3 0\n", "line 2: There is a variable 3; the first line says 2"),
         ("x.cnf", "p cnf 2 2\n1 2 0\n", "says 2 clauses, but there are 1"),

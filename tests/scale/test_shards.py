@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from hasten.errors import CorpusError, ModelError, NotFittedError, ProblemError, WriteError
 from hasten.model.schema import Schema
 from hasten.scale import places, shards
-from hasten.scale.flat import FlatWork
 from hasten.scale.run import Here, Sharding, predict_shards
+from hasten.scale.work import FlatWork
 from hasten.speedup.parts import Search, Trust
 from hasten.speedup.predictor import Speedup
 from hasten.tasks.entity_relation.data.formats import write_jsonl

@@ -17,7 +17,7 @@ def folder(tmp_path_factory):
     from hasten.tasks.entity_relation.data.synthetic import generate
     from hasten.tasks.entity_relation.tagger import Tagger
     from hasten.tasks.entity_relation.task import PAPERS
-    from hasten.tasks.tagging.synthetic import generate as generate_tagged
+    from hasten.tasks.tagging.corpus import generate as generate_tagged
     from hasten.tasks.tagging.tagger import SequenceTagger
 
     place = tmp_path_factory.mktemp("served")

@@ -15,6 +15,7 @@ from servers import Server
 from typer.testing import CliRunner
 
 from hasten.cli import app
+from hasten.journal import Journal
 from hasten.tasks.entity_relation.task import PAPERS
 
 FOUR = PAPERS.structure(4)
@@ -154,6 +155,73 @@ def test_pipelined_requests_are_answered_in_order(server):
     found = server.raw(one * 5 + last)
     assert found.count(b'"proved":true') == 5
     assert found.endswith(b'{"live":true}')
+
+
+def test_many_pipelined_requests_and_a_half_closed_connection(server):
+    one = b"GET /v2/health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    last = b"GET /v2/health/live HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    found = server.raw(one * 5000 + last)
+    assert found.count(b"HTTP/1.1 200") == 5001, found[-400:]
+    body = json.dumps(GOOD).encode()
+    ask = b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+    with socket.create_connection(("127.0.0.1", server.port), 20) as half:
+        half.sendall(ask * 3)
+        half.shutdown(socket.SHUT_WR)
+        found = b""
+        while got := half.recv(65536):
+            found += got
+    assert found.count(b'"proved":true') == 3
+
+
+@pytest.mark.parametrize(
+    ("head", "says"),
+    [
+        (b"GET /v2 HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n", b"Name one Host"),
+        (b"GET /v2 HTTP/1.1\r\nHost: evil.example\r\nHost: localhost\r\n\r\n", b"Name one Host"),
+        (b"POST /v2 HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nabcdef", b"400"),
+        (b"POST /v2 HTTP/1.1\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n", b"400"),
+        (b"GET /v2 HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n", b"200 OK"),
+        (b"GET /v2 HTTP/1.0\r\nHost: localhost\r\n\r\n", b"200 OK"),
+        (b"HEAD /v2 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", b"405"),
+        (b"GET http://localhost/v2 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", b"200 OK"),
+        (b"GET /%76%32 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", b"200 OK"),
+        (b"GET /v2 HTTP/1.1\r\nX-Request-Id: a\x0bb\r\n\r\n", b"400"),
+        (b"\x16\x03\x01\x00\xa5\x01\x00\x00", b"400"),
+    ],
+)
+def test_odd_requests_are_answered_and_end_the_connection(server, head, says):
+    found = server.raw(head)
+    assert says in found
+    assert b"connection: close" in found
+    fine(server)
+
+
+def test_a_client_that_waits_is_told_to_go_on(server):
+    body = json.dumps(GOOD).encode()
+    head = b"POST /predict HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", server.port), 20) as one:
+        one.sendall(head % len(body))
+        assert one.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        one.sendall(body)
+        assert one.recv(65536).startswith(b"HTTP/1.1 200 OK")
+        one.sendall(head % 10**9)
+        assert one.recv(65536).startswith(b"HTTP/1.1 413")
+
+
+def test_a_journal_that_cannot_be_written_is_no_fault_of_the_input(folder):
+    with Journal(folder / "torn.journal") as journal:
+        for _ in range(2000):
+            journal.write([("given", {"x": "y" * 100})])
+    torn = bytearray((folder / "torn.journal").read_bytes())
+    for at in range(4096, len(torn), 4096):
+        torn[at : at + 60] = bytes(60)
+    (folder / "torn.journal").write_bytes(torn)
+    server = Server(folder, "shop.lp", "--journal", "torn.journal")
+    status, found = server.post("/predict", {"objective": {"a": 1.0}})
+    assert status == 503
+    assert "journal" in found["error"]
+    assert "torn" not in found["error"]
+    assert server.end() == 0
 
 
 def test_a_full_queue_says_when_to_come_again(folder):

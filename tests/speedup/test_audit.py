@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from hasten.errors import ProblemError
 from hasten.speedup.audit import ALARM, ALERT, RECOVERED, WINDOW, Agreement, Audit, Bet, lower_limit, upper_limit
-from hasten.speedup.history import Counters
 from hasten.speedup.parts import Trust
+from hasten.speedup.state import Counters
 
 
 def at_most(k: int, n: int, share: float) -> float:

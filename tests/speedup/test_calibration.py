@@ -16,7 +16,16 @@ from hasten.model.schema import Schema
 from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier
 from hasten.search.beam import BeamSearch
-from hasten.speedup.calibration import Calibration, Calibrator, Candidate, candidates, choose, gaps, problems_needed
+from hasten.speedup.calibration import (
+    Calibration,
+    Calibrator,
+    Candidate,
+    best_of,
+    candidates,
+    gaps,
+    problems_needed,
+    until_one_fails,
+)
 
 GAPS = np.arange(1.0, 11.0)
 REVERSED = np.array([0.5, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 0.0, 0.0, 0.0])  # the larger the gap, the rarer
@@ -36,8 +45,8 @@ def shapes() -> tuple[Structure, ...]:
     return tuple(made)
 
 
-def calibrate(search: BeamSearch, batch: Batch, widths=None, black_box=None, **settings) -> Calibration:
-    return Calibrator(**settings).theta(search, batch, widths=widths, black_box=black_box)
+def calibrate(search: BeamSearch, batch: Batch, black_box=None, **settings) -> Calibration:
+    return Calibrator(**settings).theta(search, batch, black_box=black_box)
 
 
 def search() -> BeamSearch:
@@ -126,34 +135,17 @@ def test_against_the_black_box_ties_are_no_changes_and_mistakes_are():
     assert calibrate(BeamSearch(2), ties, risk=0.05, black_box=Certifier()).changed == 0
 
 
-def test_it_chooses_the_width_that_computes_least():
-    shape = entity_relation(3)
-    costs = np.random.default_rng(0).normal(size=(3000, shape.n_labels))
-    costs[:, shape.graph.first[1:] - 1] -= 4  # nothing is related, mostly
-    batch = shape.batch(costs)
-    chosen = calibrate(BeamSearch(1), batch, risk=0.05, widths=[1, 2, 4], black_box=Certifier())
-    assert chosen.met
-    passed = [row for row in chosen.table if row.passed]
-    assert chosen.share == min(row.share for row in passed)
-    by_width = {row.width: row.limit for row in chosen.table if row.theta == math.inf}
-    assert by_width[4] <= by_width[1]
+def test_the_last_candidate_that_passed_is_chosen_and_the_safest_if_none_did():
+    def row(theta: float, passed: bool) -> Candidate:
+        return Candidate(name="", theta=theta, n_changed=0, n=10, limit=0.0, share=1.0, passed=passed)
+
+    tested = until_one_fails(iter([row(math.inf, True), row(2.0, True), row(1.0, False), row(0.0, True)]))
+    assert [each.theta for each in tested] == [math.inf, 2.0, 1.0]
+    assert best_of(tested) is tested[1]
+    assert best_of([row(math.inf, False)]).theta == math.inf
 
 
-def test_choose_takes_the_last_theta_that_passed():
-    def row(width: int, theta: float, share: float, passed: bool) -> Candidate:
-        return Candidate(width=width, theta=theta, n_changed=0, n=10, limit=0.0, share=share, passed=passed)
-
-    table = [
-        row(1, math.inf, 1, True),
-        row(1, 2, 0.5, True),
-        row(1, 1, 0.2, False),
-        row(2, math.inf, 1, True),
-    ]
-    assert choose(table) is table[1]
-    assert choose([row(1, math.inf, 1, False)]) is None
-
-
-@pytest.mark.parametrize("wrong", [{"risk": 0}, {"risk": 1.5}, {"confidence": 1}, {"widths": []}])
+@pytest.mark.parametrize("wrong", [{"risk": 0}, {"risk": 1.5}, {"confidence": 1}])
 def test_what_makes_no_sense_is_refused(wrong):
     with pytest.raises(ProblemError):
         calibrate(search(), problems(np.random.default_rng(0), 100), **wrong)

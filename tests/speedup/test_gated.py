@@ -205,9 +205,8 @@ def test_a_speedup_answers_by_its_gate() -> None:
     assert fast.counters.costs == fast.counters.variables  # not calibrated yet
     chosen = fast.calibrate(batch[1500:2500], risk=0.02)
     assert chosen.share < 0.5
-    for ignored in ({"widths": [1, 2]}, {"against": "search"}):
-        with pytest.raises(ProblemError, match="A gate has no widths"):
-            fast.calibrate(batch[1500:2500], **ignored)  # type: ignore[arg-type]
+    with pytest.raises(ProblemError, match="A gate is compared with the solver"):
+        fast.calibrate(batch[1500:2500], against="search")
     calls: list[int] = []
     lazy = lazily(batch, calls)
     before = fast.counters

@@ -37,7 +37,7 @@ from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier
 from hasten.search.beam import BeamSearch, ReducedSearch
 from hasten.solvers import make_solver
-from hasten.speedup.parts import Certified, Learned, Limits, Search, Trust
+from hasten.speedup.parts import Certified, Limits, Search, Trust
 from hasten.speedup.persistence import FORMAT
 from hasten.speedup.predictor import Speedup
 from hasten.speedup.state import FIRST
@@ -351,8 +351,8 @@ def test_calibrate_chooses_theta_and_keeps_its_promise(settings, risk, changes, 
     assert changed <= risk + 0.01
     assert (changed > 0) == changes
     assert after.n_costs.sum() / fresh.variable_at[-1] == pytest.approx(chosen.share, abs=0.02)
-    chosen = speedup.calibrate(held_out, risk=0.2, widths=[1, 2, 4], against="solver")
-    assert (speedup.search.width, getattr(speedup.search, "theta", math.inf)) == (chosen.width, chosen.theta)
+    chosen = speedup.calibrate(held_out, risk=0.2, against="solver")
+    assert getattr(speedup.search, "theta", math.inf) == chosen.theta
     speedup.save(tmp_path / "calibrated")
     again = Speedup.load(tmp_path / "calibrated", news())
     assert repr(again.search) == repr(speedup.search)
@@ -772,7 +772,7 @@ FORGED = [
     (("audit", "distrust"), [0.5, 0.6, 0.7, 20], "agreement of 0.5 between 0.6 and 0.7"),
     (("audit", "distrust"), [0.5, 0.4, 1.7, 20], "Expected `float` <= 1.0"),
     (("rng",), 5, "Expected `array . null`"),
-    (("calibrated",), [2.0, 0], "Expected `int` >= 1"),
+    (("calibrated",), -2.0, "Expected `float` >= 0"),
     (("rng", 0), -1, "Expected `int` >= 0"),
     (("rng", 1), 2**128, "more than 128 bits"),
     (("learned",), None, "does not belong"),
@@ -929,7 +929,7 @@ def test_misuse_is_explained():
         (Trust, {"on_error": "panic"}, "on_error must be 'keep' or 'raise', got 'panic'"),
         (Limits, {"max_nodes": 1.5}, "max_nodes must be a whole number, got 1.5"),
         (Certified, {"past": -1}, "past must be at least 0, got -1"),
-        (Learned, {"search": 3}, "search must be a Search, got 3"),
+        (Certified, {"search": 3}, "search must be a Search, got 3"),
     ],
 )
 def test_parts_are_checked_when_they_are_made(part, wrong, message):

@@ -15,10 +15,9 @@ from typer.testing import CliRunner
 from hasten import cli
 from hasten.commands.experiments import find_task
 from hasten.errors import CorpusError, ProblemError
-from hasten.tasks.evaluation import comparison_page as report
-from hasten.tasks.evaluation.comparison import CERTIFIED, ILP, Comparison
-from hasten.tasks.evaluation.comparison_page import show_comparison
-from hasten.tasks.tagging import synthetic
+from hasten.tasks.evaluation import comparison as report
+from hasten.tasks.evaluation.comparison import CERTIFIED, ILP, Comparison, show_comparison
+from hasten.tasks.tagging import corpus as made_up
 from hasten.tasks.tagging.model import Tagging
 
 PAGE = Path(__file__).parents[2] / "docs" / "new-task.md"
@@ -45,7 +44,7 @@ class Balanced(HTMLParser):
 
 @pytest.fixture(scope="module")
 def results():
-    sentences = list(synthetic.generate(60, 0, "bio"))
+    sentences = list(made_up.generate(60, 0, "bio"))
     task = Tagging(("at most 2 B-person", "at least 1 B-*"), bio=True, epochs=2)
     return Comparison(task, sentences, runs=1, seeds=2, source="<news>", synthetic=True).run()
 
@@ -78,7 +77,7 @@ def test_the_page_is_balanced_escaped_and_needs_nothing_else(results):
 
 
 def test_an_exact_peer_is_compared_by_speed():
-    found = Comparison(Tagging(epochs=1), list(synthetic.generate(20, 0)), runs=1).run()
+    found = Comparison(Tagging(epochs=1), list(made_up.generate(20, 0)), runs=1).run()
     assert rows_of(found)["Viterbi"]["exact_match"] == 1.0
     assert "as fast as Viterbi" in report.render(found)
 
@@ -97,7 +96,7 @@ def test_the_terminal_has_eighty_columns(results):
 
 
 def test_texts_to_test_on_may_be_given():
-    every = list(synthetic.generate(30, 0))
+    every = list(made_up.generate(30, 0))
     found = Comparison(Tagging(epochs=1), every[:20], every[20:], runs=1).run()
     assert (found["about"]["n_train"], found["about"]["n_test"]) == (20, 10)
 
@@ -117,7 +116,7 @@ def test_the_task_of_the_page_is_short_and_gets_a_command(tmp_path, monkeypatch)
     code = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)[0]
     assert len(code.splitlines()) < 100
     (tmp_path / "truecasing.py").write_text(code)
-    (tmp_path / "news.txt").write_text("\n".join(" ".join(each.words) for each in synthetic.generate(30, 1)))
+    (tmp_path / "news.txt").write_text("\n".join(" ".join(each.words) for each in made_up.generate(30, 1)))
     monkeypatch.chdir(tmp_path)
     done = run(cli.app, ["compare", "truecasing:Truecasing", "news.txt", "--out", "out", "--runs", "1"])
     assert done.exit_code == 0, done.output
@@ -133,7 +132,7 @@ def test_a_task_may_have_rules_with_a_price():
     assert soft != code
     page: dict[str, object] = {}
     exec(compile(soft, "page", "exec"), page)
-    news = [" ".join(each.words) for each in synthetic.generate(30, 1)]
+    news = [" ".join(each.words) for each in made_up.generate(30, 1)]
     found = Comparison(page["Truecasing"](), news, runs=1).run()
     assert rows_of(found)["certified"]["exact_match"] == 1.0
     assert found["about"]["variables"] == sum(
@@ -151,7 +150,7 @@ def test_what_is_not_a_task_is_refused_in_words(name):
 def test_the_tag_commands_from_corpus_to_report(tmp_path):
     corpus, model, out = tmp_path / "a.conll", tmp_path / "m", tmp_path / "out.jsonl"
     lines = [
-        "\n".join(f"{w} {t}" for w, t in zip(s.words, s.tags, strict=True)) for s in synthetic.generate(60, 0, "bio")
+        "\n".join(f"{w} {t}" for w, t in zip(s.words, s.tags, strict=True)) for s in made_up.generate(60, 0, "bio")
     ]
     corpus.write_text("\n\n".join(lines))
     rule = ["--rule", "at most 2 B-person", "--bio"]

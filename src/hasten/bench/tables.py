@@ -13,8 +13,7 @@ from hasten.bench.peers import OWN
 from hasten.support.environment import package_version
 from hasten.support.words import Html, join, tag
 from hasten.tasks.evaluation.charts import Axis, Point, Series, figure
-from hasten.tasks.evaluation.page import page
-from hasten.tasks.evaluation.tables import Column, Entry, Line, column, html_table, markdown_table, terminal_table
+from hasten.tasks.evaluation.page import Column, Entry, Line, column, html_table, markdown_table, page, terminal_table
 
 
 def _tables(results: Entry) -> Iterator[tuple[str, list[Column], list[Line]]]:

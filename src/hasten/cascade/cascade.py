@@ -24,7 +24,7 @@ import numpy as np
 
 from hasten.cascade import keeping
 from hasten.cascade.boxes import ask_all
-from hasten.cascade.parts import FIRST, Asked, Budget, Counters, Note, Pending, Reply
+from hasten.cascade.parts import FIRST, Asked, Budget, Counters, Note, Pending, Reply, check_inputs, check_kind
 from hasten.cascade.promise import WHOLE, Promise, check_shares, risks_of
 from hasten.cascade.student import Student
 from hasten.errors import HastenError, ProblemError
@@ -82,12 +82,11 @@ class Cascade(Generic[Text]):
     ) -> None:
         self.risks = risks_of(risk)
         check_shares({"confidence": confidence, "audit": audit})
-        if not isinstance(task, Task):
-            raise ProblemError(f"task must be a Task, such as Extraction() or Tagging(); got {task!r}.")
-        if not callable(black_box):
-            raise ProblemError(f"black_box must be a function of an input, got {black_box!r}.")
+        check_kind("task", task, Task, "Extraction() or Tagging()")
+        check_kind("black_box", black_box, Callable, "a function of an input")  # type: ignore[arg-type]
         check_whole("seed", seed, most=None)
         self.task, self.black_box, self.budget = task, black_box, Budget() if budget is None else budget
+        check_kind("budget", self.budget, Budget, "Budget(per_hour=100)")
         self.confidence, self.audit, self.journal, self.seed = confidence, audit, journal, seed
         self.counters = Counters()
         self.notes: list[Note] = []
@@ -103,7 +102,7 @@ class Cascade(Generic[Text]):
         self._closing = self._replaying = False
         self._begin_audits()
         if journal is not None:
-            keeping.resume(self, journal)
+            self.take_in(journal)
 
     @property
     def promise(self) -> Promise:
@@ -122,13 +121,12 @@ class Cascade(Generic[Text]):
 
     def standing(self) -> dict[str, Any]:
         """Returns how things stand, as JSON has it: `hasten.serve.lifetime` shows it."""
-        suspect = None if self.trusted else self.suspect
-        promise = str(self.promise) if self.champion else "nothing is learned yet"
+        suspect = None if self.trusted or self.suspect is None else [self.suspect.start + 1, self.suspect.stop]
         return {
             "trusted": self.trusted,
             "allowed": 1 - self.risks.get(WHOLE, max(self.risks.values())),
-            "promise": promise,
-            "suspect": None if suspect is None else [suspect.start + 1, suspect.stop],
+            "promise": str(self.promise) if self.champion else "nothing is learned yet",
+            "suspect": suspect,
         }
 
     def __repr__(self) -> str:
@@ -136,9 +134,7 @@ class Cascade(Generic[Text]):
 
     def predict(self, inputs: Iterable[Text]) -> list[Reply[Text]]:
         """Answers inputs, asks the black box where it must, and learns."""
-        if isinstance(inputs, str) or not isinstance(inputs, Iterable):
-            raise ProblemError(f"predict takes inputs, such as a list of one: predict([text]); got {brief(inputs)}.")
-        texts, replies = list(inputs), list[Reply[Text]]()
+        texts, replies = check_inputs(self.task, inputs), list[Reply[Text]]()
         for at in range(0, len(texts), AT_ONCE):
             replies += self.end(self.ask(self.begin(texts[at : at + AT_ONCE])))
         return replies
@@ -245,12 +241,10 @@ class Cascade(Generic[Text]):
         self.challenger, self._n_learned, self._n_tested = None, 0, 0
         self._n_alarms += 1
 
-    # -- learning --------------------------------------------------------------------------------------------------
-
     def teach(self, answered: Iterable[Text]) -> None:
         """Takes in answers that the black box gave before, of inputs like those to come, and learns from them."""
+        texts = check_inputs(self.task, answered, labelled=True)
         with self._lock:
-            texts = list(answered)
             held = (self._rng.random(len(texts)) < HELD).tolist()
             asked = [Asked(-1, text, text, held=out) for text, out in zip(texts, held, strict=True)]
             self._write([keeping.asked_row(self.task, each) for each in asked])
@@ -259,18 +253,18 @@ class Cascade(Generic[Text]):
             self.learn()
 
     def _is_due(self) -> bool:
-        grown = self.challenger is None and self._has_grown()
-        return grown or (self.champion is not None and len(self._held) >= max(FIRST, GROWN * self._n_tested))
+        return (self.challenger is None and self._has_grown()) or (
+            self.champion is not None and len(self._held) >= max(FIRST, GROWN * self._n_tested)
+        )
 
     def _has_grown(self) -> bool:
         return len(self._taught) >= max(FIRST, 2 * self._n_learned)
 
     def _learn_if_due(self) -> None:
-        if self._is_due():
-            if self._thread is not None:
-                self._due.set()
-            else:
-                self._learn_or_tell()
+        if self._is_due() and self._thread is not None:
+            self._due.set()
+        elif self._is_due():
+            self._learn_or_tell()
 
     def _learn_or_tell(self) -> None:
         try:
@@ -343,8 +337,10 @@ class Cascade(Generic[Text]):
     def promote(self, name: str) -> None:
         """Lets a version answer from now on; audits begin anew."""
         with self._lock:
-            if name not in self.versions:
-                raise ProblemError(f"There is no version {name!r}. There are {', '.join(self.versions) or 'none yet'}.")
+            if not isinstance(name, str) or name not in self.versions:
+                raise ProblemError(
+                    f"There is no version {brief(name)}. There are {', '.join(self.versions) or 'none yet'}."
+                )
             self._note(f"{name} answers from now on.", "promotion", name)
             self.versions[name] = self.champion = self.versions.pop(name)
             self._since = self.counters.inputs
@@ -379,6 +375,7 @@ class Cascade(Generic[Text]):
 
     def take_in(self, journal: Journal) -> None:
         """Learns from the questions and answers in a journal of another cascade for the same black box."""
+        check_kind("journal", journal, Journal, 'Journal("a.journal")')
         keeping.resume(self, journal)
 
     def replay(
@@ -388,7 +385,9 @@ class Cascade(Generic[Text]):
 
         They come from the journal, which must be one for `given` answers; by default those that are `suspect`.
         """
-        return keeping.replay(self, self.suspect if stretch is None else stretch, journal or self.journal)
+        return keeping.replay(
+            self, self.suspect if stretch is None else stretch, self.journal if journal is None else journal
+        )
 
     def _write(self, rows: Sequence[tuple[str, Any]]) -> None:
         if self.journal is not None and rows:

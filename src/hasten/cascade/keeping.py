@@ -90,7 +90,7 @@ def replay(
 ) -> Iterator[tuple[Text, Reply[Text]]]:
     """Asks the black box about given answers: yields each of them with the new reply."""
     task = cascade.task
-    if journal is None or stretch is None:
+    if not isinstance(journal, Journal) or not isinstance(stretch, range):
         raise ProblemError("There is nothing to replay. Give the cascade a journal, and name a stretch of its answers.")
     given = [row.data for row in journal.rows("given") if row.data["at"] in stretch]
     for some in (given[at : at + 64] for at in range(0, len(given), 64)):

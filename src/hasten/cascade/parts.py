@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, cast
 
@@ -13,11 +13,31 @@ import numpy as np
 
 from hasten.cascade.promise import WHOLE
 from hasten.cascade.student import Guesses, Student
+from hasten.errors import ProblemError
 from hasten.support.arrays import BoolArray, IntArray
-from hasten.support.checks import check_whole
-from hasten.tasks.task import Text
+from hasten.support.checks import brief, check_whole
+from hasten.tasks.task import Task, Text
 
 FIRST = 200  # answers that the first version learns from
+
+
+def check_inputs(task: Task[Text], given: Iterable[Text], labelled: bool = False) -> list[Text]:
+    """Returns inputs as a list; refuses what are none of the task's."""
+    try:
+        texts = list(given)
+        for each in {type(text): text for text in texts}.values():
+            task.to_json(each)
+    except (AttributeError, TypeError, ValueError, KeyError):
+        raise ProblemError(f"Give inputs of the task, such as a list of one: [text]; got {brief(given)}.") from None
+    for each in texts if labelled else ():
+        task.check_labelled(each)
+    return texts
+
+
+def check_kind(name: str, given: object, kind: type, made: str) -> None:
+    """Refuses what is not of a kind."""
+    if not isinstance(given, kind):
+        raise ProblemError(f"{name} must be a {kind.__name__}, such as {made}; got {brief(given)}.")
 
 
 @dataclass(frozen=True, slots=True)

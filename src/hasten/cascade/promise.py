@@ -18,7 +18,7 @@ import numpy as np
 from hasten.errors import ProblemError
 from hasten.speedup.audit import upper_limit
 from hasten.support.arrays import BoolArray, FloatArray, IntArray
-from hasten.support.checks import is_share
+from hasten.support.checks import brief, is_share
 
 WHOLE = "answer"  # names the risk of whole answers, beside those of kinds of variables
 N_CANDIDATES = 100
@@ -74,7 +74,7 @@ def check_shares(shares: Mapping[str, object]) -> None:
     """Refuses what is not between 0 and 1."""
     for name, share in shares.items():
         if not is_share(share):
-            raise ProblemError(f"{name} must be a share between 0 and 1, got {share!r}.")
+            raise ProblemError(f"{name} must be a share between 0 and 1, got {brief(share)}.")
 
 
 def promise(risks: Mapping[str, float], confidence: float, seen: Seen, tested: Seen) -> Promise:

@@ -16,7 +16,7 @@ from rich.markup import escape
 from typer.core import TyperCommand, TyperGroup
 
 from hasten.errors import CorpusError, ModelError, WriteError
-from hasten.speedup.mode import TextMode
+from hasten.speedup.parts import TextMode
 from hasten.support.files import write_whole
 from hasten.support.terminal import Tell, printable, show_progress
 from hasten.support.words import count

@@ -97,8 +97,7 @@ def reproduce(
 
 def _run_and_report(experiment: Experiment, out: Path, *, full: bool = True) -> None:
     """Runs an experiment, shows every row or the story in short, and writes a report."""
-    from hasten.paper.report import render
-    from hasten.paper.tables import show_results, show_story
+    from hasten.paper.report import render, show_results, show_story
 
     def show(results: dict[str, Any], on: Console) -> None:
         (show_results if full else show_story)(results, on)
@@ -130,7 +129,7 @@ def compare(
 
 def run_comparison(comparison: Comparison, out: Path) -> None:
     """Runs a comparison, shows its results, and writes them."""
-    from hasten.tasks.evaluation.comparison_page import render, show_comparison
+    from hasten.tasks.evaluation.comparison import render, show_comparison
 
     with output_directory(out):
         run_and_write(comparison.run, show_comparison, render, out)

@@ -67,9 +67,9 @@ def serve(
     try:
         from hasten.journal import Journal
         from hasten.serve.app import App
-        from hasten.serve.calls import Limits
+        from hasten.serve.connection import Limits
         from hasten.serve.loading import Source
-        from hasten.serve.running import Server, check_address, check_port, log_as_json
+        from hasten.serve.running import check_address, check_port, log_as_json, run
     except ImportError as error:
         raise MissingExtra(f"{error.name} is not installed: pip install 'hasten[serve]'") from None
 
@@ -89,4 +89,4 @@ def serve(
     limits = Limits(body=body * 2**20, seconds=seconds, waiting=waiting)
     served = load()
     app = App(served, replace(load, journal=None), limits=limits, token=token, journal=kept, processes=processes)
-    Server(app, host, port).run()
+    run(app, host, port)

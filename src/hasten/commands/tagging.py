@@ -13,7 +13,7 @@ from hasten.commands import common
 from hasten.commands.common import Command, Group, console, errors, name_of, say, telling, wrote
 from hasten.commands.experiments import run_comparison
 from hasten.errors import ProblemError
-from hasten.speedup.mode import TextMode
+from hasten.speedup.parts import TextMode
 from hasten.support.files import output_directory
 from hasten.support.terminal import show_progress
 from hasten.support.words import count
@@ -59,7 +59,7 @@ def train(
     column: Column = None,
 ) -> None:
     """Trains a tagger for `hasten tag predict`."""
-    from hasten.tasks.evaluation.evaluation_page import show_evaluation
+    from hasten.tasks.evaluation.scores import show_evaluation
     from hasten.tasks.tagging.corpus import read_all
     from hasten.tasks.tagging.tagger import SequenceTagger, check_place
 
@@ -143,7 +143,7 @@ def evaluate(
     column: Column = None,
 ) -> None:
     """Compares a tagger's answers with gold tags: scores, each tag, what is confused, what is out of reach."""
-    from hasten.tasks.evaluation.evaluation_page import show_evaluation, write_evaluation
+    from hasten.tasks.evaluation.scores import show_evaluation, write_evaluation
     from hasten.tasks.tagging.corpus import read_all
     from hasten.tasks.tagging.tagger import FORMAT, SequenceTagger
 
@@ -180,9 +180,8 @@ def compare(
 ) -> None:
     """Compares greedy search, beams, a speedup, Viterbi, certified answers and an ILP solver on one corpus."""
     from hasten.tasks.evaluation.comparison import Comparison
-    from hasten.tasks.tagging.corpus import read_all
+    from hasten.tasks.tagging.corpus import generate, read_all
     from hasten.tasks.tagging.model import Tagging
-    from hasten.tasks.tagging.synthetic import generate
 
     hasten.make_solver(solver)  # one that is not there is refused now
     task = Tagging(tuple(rule or ()), bio, epochs, format, column)

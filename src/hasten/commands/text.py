@@ -15,14 +15,14 @@ from hasten.commands import common
 from hasten.commands.common import MILLION, console, errors, passing_over, say, wrote
 from hasten.errors import CorpusError
 from hasten.solvers import check_solver
-from hasten.speedup.mode import TextMode
+from hasten.speedup.parts import TextMode
 from hasten.support.files import output_directory
 from hasten.support.terminal import show_progress, tell_nobody
 from hasten.support.words import count
 from hasten.tasks.entity_relation.names import BlackBox
 
 if TYPE_CHECKING:
-    from hasten.scale.run import Engine as Workers
+    pass
 
 
 def train(
@@ -69,7 +69,7 @@ def train(
     common.tell_unreachable(taught, task)
     if tested:
         from hasten.tasks.entity_relation.evaluating import evaluate as judge
-        from hasten.tasks.evaluation.evaluation_page import show_evaluation
+        from hasten.tasks.evaluation.scores import show_evaluation
 
         console.print(f"On the {count(len(tested), 'labelled sentence')} of {part}:", highlight=False)
         show_evaluation(judge(tagger, tested, seed=seed), console)
@@ -143,7 +143,7 @@ def predict(
 
         if "-" in (source, target):
             raise CorpusError("A stream has no shards: name files, or leave out --engine ray.")
-        workers: Workers = Here(jobs)
+        workers = Here(jobs)
         if engine is Engine.RAY:
             from hasten.ray.predicting import OnRay
 
@@ -195,7 +195,7 @@ def evaluate(
     """Says how well a model labels: precision, recall and F1 of each label, validity, and gold that it cannot reach."""
     from hasten.tasks.entity_relation.evaluating import evaluate as judge
     from hasten.tasks.entity_relation.tagger import FORMAT, Tagger
-    from hasten.tasks.evaluation.evaluation_page import show_evaluation, write_evaluation
+    from hasten.tasks.evaluation.scores import show_evaluation, write_evaluation
 
     check_solver(solver)
     common.check_model(model, FORMAT, source)

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import threading
 from collections.abc import Callable
 from functools import cache, partial
@@ -42,8 +41,7 @@ KEPT, NOT_KEPT = "they are kept for later", "there is no place to keep them"
 
 _ALWAYS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 
-if hasattr(os, "register_at_fork"):  # a fork waits for what another thread compiles, which a child could never finish
-    os.register_at_fork(before=LOCK.acquire, after_in_parent=LOCK.release, after_in_child=LOCK.release)
+tiers.FORK_LOCKS.append(LOCK)
 
 
 class NoticingCache(KernelCache):

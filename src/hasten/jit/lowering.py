@@ -237,6 +237,7 @@ def _record_attribute(context: Any, builder: Any, kind: RecordType, value: Any, 
 
     def read(at: int) -> Any:
         number = builder.load(builder.gep(record, [INT(at)]))
+        # No kernel writes to a header, so LLVM may read it once for all uses; fields themselves do change.
         number.set_metadata("invariant.load", builder.module.add_metadata([]))
         return number
 

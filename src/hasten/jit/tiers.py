@@ -50,6 +50,23 @@ SECONDS = 1e-4  # that compiling takes for each byte of bytecode
 KERNELS: dict[FunctionType, dict[str, Any]] = {}  # every kernel and driver, with the options that it is compiled with
 DRIVERS: list[Driver] = []  # every driver that was imported, for `hasten compile`
 _HERE = threading.local()  # whether this thread interprets a driver
+FORK_LOCKS: list[Any] = [threading.RLock()]  # of importing Numba; and Numba's own, for compiling, once it is imported
+
+
+def _hold_locks() -> None:
+    for lock in FORK_LOCKS:  # while this waits for the first, the second may be added
+        lock.acquire()
+
+
+def _release_locks() -> None:
+    for lock in FORK_LOCKS:
+        lock.release()
+
+
+if hasattr(
+    os, "register_at_fork"
+):  # a fork waits for what another thread imports or compiles: no child could finish it
+    os.register_at_fork(before=_hold_locks, after_in_parent=_release_locks, after_in_child=_release_locks)
 
 
 def function_of(kernel: Any) -> FunctionType:
@@ -132,7 +149,8 @@ class Driver(partial[Any]):
         """Goes over to compiled code for good, and returns it: Numba compiles or loads it when it is called."""
         if self.dispatcher is None:
             try:
-                from hasten.jit.backend import dispatcher_of
+                with FORK_LOCKS[0]:
+                    from hasten.jit.backend import dispatcher_of
             except (ImportError, AttributeError) as error:
                 return self._do_without(error)
             self.dispatcher = dispatcher_of(self.py_func)

@@ -159,7 +159,7 @@ def row_limit(limit: float, integral: int, side: int) -> float:
     size = max(1.0, abs(limit))
     if not integral:
         return limit + side * SLACK * size + 0.0  # no negative zero
-    stop: float = np.rint(limit)
+    stop: float = np.rint(limit)  # a limit such as 0.1 + 0.2 + 0.7 stands for 1; 0.999 does not
     if abs(limit - stop) > min(SLACK, NOISE * size):
         stop = np.floor(limit) if side > 0 else np.ceil(limit)
     return stop + 0.0
@@ -232,6 +232,8 @@ def link(
             size += max(-least, most)
             n += 1
         ranges.low[r], ranges.high[r], ranges.counts[r], ranges.integral[r] = low, high, counts, integral
+        # Whole weights add up exactly. Other sums have a term for each link, each of which rounds by EPS of `size` at
+        # most; a search adds and takes away two numbers for each, and the factor leaves room for that and for limits.
         ranges.margin[r] = 0.0 if integral and size < EXACT else 8 * EPS * (n - n_before + 4) * size
     return n
 

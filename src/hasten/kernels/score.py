@@ -79,7 +79,7 @@ def row_sum(graph: Graph, r: int, labels: IntArray) -> tuple[float, float]:
         if graph.first[v] + labels[v] == graph.row_label[c]:
             weight = graph.row_weight[c]
             after = total + weight
-            part = after - total
+            part = after - total  # Knuth's TwoSum: `total + weight` is `after` plus these two rests, exactly
             lost += (total - (after - part)) + (weight - part)
             total = after
     return total, lost
@@ -88,6 +88,7 @@ def row_sum(graph: Graph, r: int, labels: IntArray) -> tuple[float, float]:
 @open_kernel
 def row_holds(graph: Graph, r: int, labels: IntArray) -> bool:
     """Whether a labelling satisfies row `r`."""
+    # The limit is subtracted before the rest is added, so that the rest of a sum far from 0 is not rounded away.
     total, lost = row_sum(graph, r, labels)
     return bool((total - graph.row_most[r]) + lost <= 0.0 and (total - graph.row_least[r]) + lost >= 0.0)
 
@@ -121,6 +122,7 @@ def rows_can_hold(graph: Graph) -> bool:
 @inlined_kernel
 def in_reach(graph: Graph, r: int, low: float, high: float) -> bool:
     """Whether row `r` can still hold with a range."""
+    # Ranges are sums that were added to and taken from again: a row is given up only beyond all that can have rounded.
     margin = graph.row_margin[r]
     return bool(low <= graph.row_most[r] + margin and high >= graph.row_least[r] - margin)
 

@@ -21,6 +21,7 @@ def allowance(cost: float, size: float) -> float:
     `size`, the sum of the largest magnitudes of all terms, is the most that a cost can be; where even that is below 1
     it takes the place of 1, so that tiny costs are told apart as well as others.
     """
+    # Relative to the cost, not to the size of its terms: large terms that cancel must not widen what counts as proved.
     return TOLERANCE * max(abs(cost), min(1.0, size))
 
 
@@ -41,4 +42,6 @@ def prune_above(best_cost: float, size: float, margin: float) -> float:
     """Returns the bound from which on a part of the tree cannot hold a better labelling worth having."""
     if best_cost == np.inf:
         return np.inf
+    # A part that is pruned may hold a labelling that is better by this much. So a tree that was searched to its end
+    # proves this value as its bound, not the best cost; FINE keeps that far within what `is_proved` allows.
     return best_cost - FINE * allowance(best_cost, size) - margin

@@ -33,7 +33,7 @@ from hasten.support.arrays import BoolArray, FloatArray, IntArray, floats, offse
 from hasten.support.checks import brief, check_number, check_switch, check_type, check_whole
 from hasten.support.forms import Tensors, load_tensors, reading, save_tensors
 
-FORMAT = "hasten.gate/1"
+FORMAT = "hasten.gate/2"
 CHUNK = 2**17  # variables whose features are held at once, while guessing
 MOST_ID = 2**63 - 1
 FIRST_SQUARE = 0.01  # of each slope: keeps the first steps small

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import msgspec
 import numpy as np
 
 from hasten.errors import ModelError
@@ -23,7 +22,7 @@ from hasten.support.arrays import FloatArray, floats, ints
 from hasten.support.checks import check_type, check_whole
 from hasten.support.forms import Tensors, load_tensors, reading, save_tensors
 
-FORMAT = "hasten.heuristic/1"
+FORMAT = "hasten.heuristic/2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,17 +104,13 @@ class Heuristic:
 
     @classmethod
     def of_tensors(cls, schema: Schema, tensors: Tensors) -> Heuristic:
-        """Makes a heuristic of what `tensors` returned; what is not of this schema is a `Misfit`.
-
-        Files of earlier versions also hold starting messages for bounds, which did not pay; they are passed over.
-        """
-        ours = {name: tensor for name, tensor in tensors.items() if not name.startswith("messages/")}
+        """Makes a heuristic of what `tensors` returned; what is not of this schema is a `Misfit`."""
         expected = cls.zeros(schema).tensors()
-        forms.check_tensors(ours, {name: forms.Array("float64", tensor.shape) for name, tensor in expected.items()})
+        forms.check_tensors(tensors, {name: forms.Array("float64", tensor.shape) for name, tensor in expected.items()})
         weights = np.zeros(schema.n_weights)
         for kind in schema.factors.values():
             if kind.learned:
-                weights[kind.weight_at : kind.weight_at + kind.size] = ours[f"weights/{kind.name}"].ravel()
+                weights[kind.weight_at : kind.weight_at + kind.size] = tensors[f"weights/{kind.name}"].ravel()
         return cls(schema, weights)
 
     def _kind(self, factor: str | FactorKind) -> FactorKind:
@@ -134,73 +129,50 @@ class Heuristic:
         return f"Heuristic({self.weights.size} weights, norm {norm:.4g})"
 
 
-class _Factor(msgspec.Struct, forbid_unknown_fields=True):
-    roles: dict[str, str]
-    learned: bool
-    table: str | None
+Description = dict[str, dict[str, str]]  # of each kind and rule, all that is declared of it, in words
 
 
-class _Description(msgspec.Struct, forbid_unknown_fields=True):
-    """All that a schema declares in words, with digests for its tables."""
-
-    variables: dict[str, list[str]]
-    factors: dict[str, _Factor]
-    rules: dict[str, tuple[str, str, dict[str, list[str]]]]
-
-
-def describe(schema: Schema) -> _Description:
+def describe(schema: Schema) -> Description:
     """Returns all that a schema declares in words, with digests for its tables."""
     check_type(schema, Schema, "The schema")
-
-    def exact(limits: Iterable[float]) -> list[str]:
-        return [f"{limit:.17g}" for limit in limits]
-
-    def factor(kind: FactorKind) -> _Factor:
-        digest = None if kind.table is None else hashlib.sha256(kind.table.tobytes()).hexdigest()[:16]
-        return _Factor({role: of.name for role, of in kind.roles.items()}, kind.learned, digest)
-
-    return _Description(
-        {kind.name: list(kind.labels) for kind in schema.variables.values()},
-        {kind.name: factor(kind) for kind in schema.factors.values()},
-        {
-            rule.name: (*exact((rule.low, rule.high)), {str(k): exact(w) for k, w in rule.weights.items()})  # type: ignore[misc]
-            for rule in schema.rules.values()
-        },
-    )
+    found: Description = {
+        f"variable kind {k.name!r}": {"labels": ", ".join(k.labels)} for k in schema.variables.values()
+    }
+    for factor in schema.factors.values():
+        found[f"factor kind {factor.name!r}"] = {
+            "roles": ", ".join(f"{role}={of.name}" for role, of in factor.roles.items()),
+            "learned": str(factor.learned),
+            "table": "none" if factor.table is None else hashlib.sha256(factor.table.tobytes()).hexdigest()[:16],
+        }
+    for rule in schema.rules.values():
+        weights = {k: [f"{weight:.17g}" for weight in mine] for k, mine in rule.weights.items()}
+        limits = f"from {rule.low:.17g} to {rule.high:.17g}"
+        found[f"rule {rule.name!r}"] = {"limits": limits, "weights": json.dumps(weights)}
+    return found
 
 
-def differences(saved: _Description, schema: Schema) -> list[str]:
-    """Says in words in what a saved description differs from a schema."""
-    here, found = msgspec.to_builtins(describe(schema)), list[str]()
-    for part, old in msgspec.to_builtins(saved).items():
-        new, word = here[part], {"variables": "variable kind", "factors": "factor kind", "rules": "rule"}[part]
-        found += [f"{word} {name!r} is missing here" for name in old if name not in new]
-        found += [f"{word} {name!r} is new" for name in new if name not in old]
-        for name in (name for name in new if name in old and old[name] != new[name]):
-            if part == "variables":
-                found.append(f"{name} had the labels {', '.join(old[name])}, now {', '.join(new[name])}")
-            elif part == "rules":
-                found.append(f"rule {name!r} has changed")
-            elif old[name]["table"] != new[name]["table"]:
-                found.append(f"{word} {name!r} has another table")
-            else:
-                keys = [key for key in new[name] if old[name][key] != new[name][key]]
-                found += [f"{word} {name!r} had {key} {old[name][key]}, now {new[name][key]}" for key in keys]
-        if not found and json.dumps(old) != json.dumps(new):
-            found.append(f"the {word}s were declared in another order, or their roles were")
+def differences(old: Description, new: Description) -> list[str]:
+    """Says in words in what a saved description differs from another one."""
+    found = [f"{each} is missing here" for each in old if each not in new]
+    found += [f"{each} is new" for each in new if each not in old]
+    for each in (each for each in new if each in old):
+        said = ((what, old[each].get(what, "none"), now) for what, now in new[each].items())
+        found += [f"{each} had {what} {was}, now {now}" for what, was, now in said if was != now]
+    if not found and list(old) != list(new):
+        found.append("its kinds and rules were declared in another order")
     return found
 
 
 def about_schema(schema: Schema) -> dict[str, str]:
     """Returns what a file says of the schema that it was saved for."""
-    return {"schema": schema.digest, "names": msgspec.json.encode(describe(schema)).decode()}
+    return {"schema": schema.digest, "names": json.dumps(describe(schema))}
 
 
 def check_schema(path: str | Path, about: Mapping[str, str], schema: Schema) -> None:
     """Refuses a file whose metadata describe another schema, and says what differs."""
     with reading(path):
-        names = forms.read_json(about.get("names", ""), "the description of its schema", _Description)
-    found = differences(names, schema)
+        names = forms.read_json(about.get("names", ""), "the description of its schema", Description)
+    found = differences(names, describe(schema))
     if found:
         more = f" (and {len(found) - 3} more)" if len(found) > 3 else ""
         raise ModelError(f"{path} cannot be used: the schema differs: {'; '.join(found[:3])}{more}.")

@@ -16,8 +16,7 @@ import logging
 import math
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -34,7 +33,7 @@ from hasten.model.schema import Schema
 from hasten.model.solution import Solution
 from hasten.support.arrays import BoolArray, FloatArray, IntArray
 from hasten.support.checks import check_number, check_switch, check_type, check_whole, check_width, finite
-from hasten.support.terminal import is_terminal, show_progress
+from hasten.support.terminal import Tell, is_terminal, show_progress, tell_nobody
 
 log = logging.getLogger(__name__)
 
@@ -161,9 +160,9 @@ class Learner:
         self.state = State()
         self._begin(batch)
         self.state.n_skipped += len(batch) - len(usable)
-        with _bar(self.progress, self.epochs, len(usable)) as tell:
-            for _ in range(self.epochs):
-                epoch, usable = self.pass_over(batch, labels, usable, tell)
+        with show_progress(quiet=not (is_terminal(sys.stderr) if self.progress is None else self.progress)) as tell:
+            for n in range(self.epochs):
+                epoch, usable = self.pass_over(batch, labels, usable, tell, f"Learning, epoch {n + 1} of {self.epochs}")
                 self.state.trace.append(epoch)
                 if not epoch.n_mistakes:
                     break
@@ -274,7 +273,7 @@ class Learner:
             log.info("Learning with a step of %.4g, for a beam of width %d.", state.step, self.width)
 
     def pass_over(
-        self, batch: Batch, labels: IntArray, usable: IntArray, tell: Callable[[int, int], None] | None = None
+        self, batch: Batch, labels: IntArray, usable: IntArray, tell: Tell = tell_nobody, stage: str = ""
     ) -> tuple[Epoch, IntArray]:
         """Runs once over the usable problems; returns what happened, and which are still usable."""
         state, learned = self.state, self._learned()
@@ -282,13 +281,14 @@ class Learner:
         assert state.step is not None
         began, blind = time.perf_counter(), int(learned.n_blind[0])
         order = state.rng.permutation(usable) if self.shuffle and len(usable) > 1 else usable
-        options = nodes.Options(int(self.width), math.inf, math.inf, bool(self.enforce), bool(self.look_ahead))
+        options = nodes.Options(int(self.width), math.inf, bool(self.enforce), bool(self.look_ahead))
         outcome = np.zeros(len(order), dtype=np.int64)
         for at in range(0, len(order), CHUNK):
             chunk = slice(at, at + CHUNK)
             learn.learn_from_some(batch.arrays, labels, options, state.step, order[chunk], learned, outcome[chunk])
-            if tell is not None:
-                tell(len(outcome[chunk]), int(np.isin(outcome[chunk], (learn.LOST, learn.WRONG)).sum()))
+            if tell is not tell_nobody:
+                n_mistakes = np.isin(outcome[: at + CHUNK], (learn.LOST, learn.WRONG)).sum()
+                tell(stage, min(1.0, (at + CHUNK) / len(order)), f"{n_mistakes:,} mistakes")
         forbidden = outcome == learn.FORBIDDEN
         n_forbidden, n_lost = int(forbidden.sum()), int((outcome == learn.LOST).sum())
         state.n_forbidden += n_forbidden
@@ -326,22 +326,3 @@ def default_step(batch: Batch) -> float:
         return 1.0
     typical = float(np.median(gap))
     return STEP * (typical if typical > 0 else float(np.median(gap[gap > 0])))
-
-
-@contextmanager
-def _bar(wanted: bool | None, epochs: int, n: int) -> Iterator[Callable[[int, int], None] | None]:
-    """Shows progress where it is wanted, and gives what to call with the problems done and the mistakes made since."""
-    if not (is_terminal(sys.stderr) if wanted is None else wanted):
-        yield None
-        return
-    done, mistakes = 0, 0
-    with show_progress() as show:
-
-        def tell(n_done: int, n_mistakes: int) -> None:
-            nonlocal done, mistakes
-            mistakes = n_mistakes if done % n == 0 else mistakes + n_mistakes  # of this epoch
-            done += n_done
-            epoch = -(-done // n)
-            show(f"Learning, epoch {epoch} of {epochs}", done / n - (epoch - 1), f"{mistakes:,} mistakes")
-
-        yield tell

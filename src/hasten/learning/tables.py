@@ -6,6 +6,10 @@ the schema says. With them added, a problem is an ordinary problem, so the certi
 That is an optimum *for the learned tables*: how often it is the black box's answer, only comparing them can tell.
 
 Tables belong to kinds of factors, not to structures: what was learned on small inputs holds on larger ones.
+
+A tuple is *mined* as forbidden if it never occurs, although its labels would have met by chance. If the labels of a
+factor had nothing to do with each other, these would be expected to meet m times, in the roles that they have, and
+would never meet with a chance of exp(-m). So the tuple is forbidden with a confidence of 1 - exp(-m).
 """
 
 from __future__ import annotations
@@ -25,6 +29,53 @@ from hasten.model.kinds import FactorKind
 from hasten.model.schema import Schema
 from hasten.model.structure import Structure
 from hasten.support.arrays import BoolArray, FloatArray, IntArray, ints, offsets, ranges, sizes_of
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """How often some answers show each label tuple, and how often its labels would have met by chance."""
+
+    shown: IntArray  # (n_weights,)
+    chance: FloatArray  # (n_weights,)
+
+    @classmethod
+    def of(cls, batch: Batch, labels: IntArray, problems: IntArray) -> Evidence:
+        """Gathers it from some problems of a batch with its flat answers."""
+        schema, structure = batch.structures[0].schema, batch.structure[problems]
+        shown = np.zeros(schema.n_weights, dtype=np.int64)
+        for s in np.unique(structure).tolist():
+            graph = batch.structures[s].graph
+            learned = graph.weight_at >= 0
+            if learned.any():
+                places = batch.variable_at[problems[structure == s]][:, None] + graph.scope
+                entries = np.add.reduceat(graph.stride * labels[places], graph.scope_first[:-1], axis=1)
+                shown += np.bincount((graph.weight_at + entries)[:, learned].ravel(), minlength=len(shown))
+        return cls(shown, chances(schema, shown))
+
+    @property
+    def confidence(self) -> FloatArray:
+        """How sure it is that a tuple is forbidden; 0 for those that occur."""
+        return np.where(self.shown > 0, 0.0, -np.expm1(-self.chance))
+
+    def forbidden(self, confidence: float) -> BoolArray:
+        """Returns the tuples that are forbidden with this confidence; with 0, all that never occur."""
+        return np.asarray((self.shown == 0) & (self.confidence >= confidence))
+
+
+def chances(schema: Schema, shown: IntArray) -> FloatArray:
+    """Returns how often the labels of each tuple would have met if those of a factor were drawn one by one."""
+    found = np.zeros(len(shown))
+    for kind in schema.factors.values():
+        if not kind.learned:
+            continue
+        mine = slice(kind.weight_at, kind.weight_at + kind.size)
+        counts = shown[mine].reshape(kind.shape)
+        total, expected = counts.sum(), np.full(kind.shape, float(counts.sum()))
+        for role in range(counts.ndim):
+            others = tuple(axis for axis in range(counts.ndim) if axis != role)
+            expected = expected * (counts.sum(axis=others, keepdims=True) / max(total, 1))
+        found[mine] = expected.ravel()
+    return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -293,11 +293,6 @@ class Batch:
         lazy = ", lazy" if self.lazy else ""
         return f"Batch({count(len(self), 'problem')}, {count(len(self.structures), 'structure')}{lazy})"
 
-    def _repr_html_(self) -> str:
-        from hasten.model.display import card_of
-
-        return card_of(self)
-
 
 def arrays_of(problem: Problem) -> BatchArrays:
     """Returns the arrays that kernels are given of one problem."""

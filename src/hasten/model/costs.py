@@ -170,31 +170,19 @@ def add_loss(batch: Batch, labels: Any, weight: float | FloatArray) -> FloatArra
     wrong = np.flatnonzero((given < 0) | (given >= sizes))
     if wrong.size:
         raise ProblemError(f"Problem {problems[wrong[0]]}: there is no label number {given[wrong[0]]}.")
-    return with_loss(batch.cost, batch.cost_at[problems] + starts, sizes, given, weight)
-
-
-def with_loss(
-    cost: FloatArray, starts: IntArray, sizes: IntArray, labels: IntArray, weight: float | FloatArray
-) -> FloatArray:
-    """Returns costs in which every label but a variable's own is cheaper, given where the labels of variables start."""
-    found, loss = cost.copy(), loss_weights(weight, len(labels))
-    with np.errstate(over="ignore"):
-        found[ranges(starts, sizes)] -= loss.repeat(sizes)
-    found[starts + labels] = cost[starts + labels]
-    if np.isneginf(found).any():
-        raise ProblemError("With this loss, a cost is no longer finite. Scale the weight or the costs down.")
-    return found
-
-
-def loss_weights(weight: float | FloatArray, n: int) -> FloatArray:
-    """Returns the weight of a loss for each of `n` variables, or says why it is not one."""
     try:
-        weights = np.broadcast_to(floats(weight), (n,))
+        loss = np.broadcast_to(floats(weight), given.shape)
     except (TypeError, ValueError):
-        raise ProblemError(f"The weight of a loss is a number, or one for each of {n} variables.") from None
-    if not (np.isfinite(weights).all() and (weights >= 0).all()):
+        raise ProblemError(f"The weight of a loss is a number, or one for each of {len(given)} variables.") from None
+    if not (np.isfinite(loss).all() and (loss >= 0).all()):
         raise ProblemError("The weight of a loss must be finite, and 0 or more.")
-    return weights
+    cost, starts = batch.cost.copy(), starts + batch.cost_at[problems]
+    with np.errstate(over="ignore"):
+        cost[ranges(starts, sizes)] -= loss.repeat(sizes)
+    cost[starts + given] = batch.cost[starts + given]
+    if np.isneginf(cost).any():
+        raise ProblemError("With this loss, a cost is no longer finite. Scale the weight or the costs down.")
+    return cost
 
 
 Tables: TypeAlias = Mapping[Any, FloatArray]  # by a factor's number, or by a factor kind or its name

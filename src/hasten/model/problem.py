@@ -27,12 +27,11 @@ from hasten.model.costs import (
     read_costs,
     read_tables,
     widened,
-    with_loss,
 )
 from hasten.model.kinds import FactorKind, VariableKind, check_tables
 from hasten.model.rules import Rule
 from hasten.model.structure import Structure
-from hasten.support.arrays import FloatArray, IntArray, sizes_of
+from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.checks import brief, is_text, is_whole, listed
 from hasten.support.terminal import printable
 from hasten.support.words import count
@@ -143,8 +142,7 @@ class Problem:
         Its cheapest labelling is the one that a structured learner has to push away from: wrong, and cheap
         (loss-augmented inference, with the Hamming loss). `weight` is one number, or one for each variable.
         """
-        first = self.graph.first[: self.n_variables + 1]
-        cost = with_loss(self.cost, first[:-1], sizes_of(first), self.labels(labels), weight)
+        cost = self.batch.augmented(self.labels(labels), weight).cost
         return Problem(self.structure, cost, None, self.table, self.id)
 
     def check(self, labels: Labels) -> Check:
@@ -191,11 +189,6 @@ class Problem:
 
     def __repr__(self) -> str:
         return f"Problem({count(self.n_variables, 'variable')}{', lazy' if self.lazy else ''})"
-
-    def _repr_html_(self) -> str:
-        from hasten.model.display import card_of
-
-        return card_of(self)
 
 
 def _numbers(kinds: Sequence[VariableKind], labels: Any) -> IntArray:

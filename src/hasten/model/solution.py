@@ -122,11 +122,6 @@ class Solution:
         answer = "no labelling" if self.values is None else f"labels={self.names}, cost={self.cost:.6g}"
         return f"Solution({answer}, valid={self.valid}, proved={self.proved}, source={self.source.value!r})"
 
-    def _repr_html_(self) -> str:
-        from hasten.model.display import card_of
-
-        return card_of(self)
-
 
 @dataclass(frozen=True, eq=False)
 class Solutions(Sequence[Solution]):
@@ -316,11 +311,6 @@ class Solutions(Sequence[Solution]):
 
     def __repr__(self) -> str:
         return f"Solutions({len(self)}, valid={self.valid.mean() if len(self) else 1:.3f})"
-
-    def _repr_html_(self) -> str:
-        from hasten.model.display import card_of
-
-        return card_of(self)
 
 
 def _number_of(word: str, words: type[Status] | type[Source]) -> int:

@@ -317,8 +317,3 @@ class Structure(RuleBuilder):
     def __repr__(self) -> str:
         parts = {"variable": len(self.kinds), "factor": self.n_factors, "rule": self.n_rules}
         return f"Structure({', '.join(count(n, name) for name, n in parts.items())})"
-
-    def _repr_html_(self) -> str:
-        from hasten.model.display import card_of
-
-        return card_of(self)

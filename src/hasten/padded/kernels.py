@@ -14,19 +14,30 @@ from hasten.support.arrays import FloatArray, IntArray
 IGNORED = -100  # a gold label that is not known; the label of a cell that is no variable
 
 
-class Cells(NamedTuple):
-    """The cells of one field that are variables: those of structure `s` are `first[s]` to `first[s + 1]`, in its order.
+SCORE, CELL, LABEL, FIRST_VARIABLE, WIDTH, SIZE = range(6)  # columns of `Runs.at`
 
-    Cell `c` is at `row[at[b] + c]` of the part that example `b` has of the padded array.
+
+class Runs(NamedTuple):
+    """The cells of one field that are variables, in runs: cells that follow one another, as their variables do.
+
+    Those of example `b` are `first[number[b]]` to `first[number[b] + 1]`. Of a run there is where its scores and its
+    cells start in the part of a padded array that an example has, where its labels and its variables start in the
+    problem, how many labels each variable has, and how many variables there are.
     """
 
-    number: IntArray  # (examples,) of each one's structure
-    first: IntArray  # (structures + 1,)
-    label: IntArray  # (cells,) where the labels of its variable start in its problem's costs
-    width: IntArray  # (cells,) how many it has
-    variable: IntArray  # (cells,)
-    row: IntArray  # where cells are: those of each structure, or of each example if a mask says it
-    at: IntArray  # (examples,)
+    number: IntArray  # (examples,) the structure of each one or, where masks say which cells count, its own number
+    first: IntArray
+    at: IntArray  # (runs, 6)
+
+
+def runs_of(number: IntArray, owner: IntArray, n_owners: int, cells: IntArray) -> Runs:
+    """Returns the runs of cells, rows of the first five numbers that a run has, which belong to owners in order."""
+    step, width = np.diff(cells, axis=0), cells[:-1, WIDTH]
+    wanted = np.stack([width, np.ones_like(width), width, np.ones_like(width), np.zeros_like(width)], axis=1)
+    goes_on = (step == wanted).all(axis=1) & (owner[1:] == owner[:-1])
+    begin = np.flatnonzero(np.append(True, ~goes_on)[: len(cells)])
+    at = np.column_stack([cells[begin], np.diff(begin, append=len(cells))])
+    return Runs(number, np.searchsorted(owner[begin], np.arange(n_owners + 1)), np.ascontiguousarray(at))
 
 
 @driver
@@ -47,81 +58,79 @@ def lay_out(number: IntArray, about: IntArray, place: IntArray, cost_at: IntArra
 
 
 @driver
-def gather(scores: Any, cells: Cells, unit: int, sign: float, cost_at: IntArray, cost: FloatArray) -> None:
-    """Writes the costs of one field's variables: `sign` times the scores, which start at `unit` times a cell's row.
-
-    Cells that follow one another in both are copied together.
-    """
-    block = scores.size // max(1, cells.number.size)
-    for b in range(cells.number.size):
-        c, last, at = cells.first[cells.number[b]], cells.first[cells.number[b] + 1], cells.at[b]
-        while c < last:
-            source, target = b * block + cells.row[at + c] * unit, cost_at[b] + cells.label[c]
-            n = cells.width[c]
-            c += 1
-            while (
-                c < last
-                and cost_at[b] + cells.label[c] == target + n
-                and (b * block + cells.row[at + c] * unit == source + n)
-            ):
-                n += cells.width[c]
-                c += 1
+def gather(scores: Any, runs: Runs, sign: float, cost_at: IntArray, cost: FloatArray) -> None:
+    """Writes the costs of one field's variables: `sign` times the scores."""
+    block = scores.size // max(1, runs.number.size)
+    for b in range(runs.number.size):
+        for r in range(runs.first[runs.number[b]], runs.first[runs.number[b] + 1]):
+            source, target = b * block + runs.at[r, SCORE], cost_at[b] + runs.at[r, LABEL]
+            n = runs.at[r, SIZE] * runs.at[r, WIDTH]
             given, mine = part(scores, source, source + n), part(cost, target, target + n)
             for i in range(n):
                 mine[i] = sign * given[i]
 
 
 @driver
-def scatter(flat: FloatArray, cells: Cells, unit: int, cost_at: IntArray, padded: Any) -> None:
+def scatter(flat: FloatArray, runs: Runs, cost_at: IntArray, padded: Any) -> None:
     """Writes numbers, one for each label of one field's variables, where `gather` reads the scores of these labels."""
-    block = padded.size // max(1, cells.number.size)
-    for b in range(cells.number.size):
-        for c in range(cells.first[cells.number[b]], cells.first[cells.number[b] + 1]):
-            source, target = cost_at[b] + cells.label[c], b * block + cells.row[cells.at[b] + c] * unit
-            for i in range(cells.width[c]):
+    block = padded.size // max(1, runs.number.size)
+    for b in range(runs.number.size):
+        for r in range(runs.first[runs.number[b]], runs.first[runs.number[b] + 1]):
+            source, target = cost_at[b] + runs.at[r, LABEL], b * block + runs.at[r, SCORE]
+            for i in range(runs.at[r, SIZE] * runs.at[r, WIDTH]):
                 padded[target + i] = flat[source + i]
 
 
 @driver
-def subtract(batch: BatchArrays, labels: IntArray, weight: FloatArray, share: FloatArray, gain: FloatArray) -> None:
-    """Subtracts the weight of each labelling from the shares of its labels and, if there are any, of its tuples."""
-    for p in range(weight.size):
-        graph, mine = graph_of(batch, p), labels_of(batch, labels, p)
-        for v in range(graph.order.size):
-            share[batch.place[p, COST] + graph.first[v] + mine[v]] -= weight[p]
-        for f in range(graph.table_at.size if gain.size else 0):
-            if graph.table_at[f] >= 0:
-                gain[batch.place[p, TABLE] + graph.table_at[f] + entry(graph, f, mine)] -= weight[p]
-
-
-@driver
-def read_labels(padded: IntArray, cells: Cells, variable_at: IntArray, labels: IntArray) -> int:
+def read_labels(padded: IntArray, runs: Runs, variable_at: IntArray, labels: IntArray) -> int:
     """Writes the labels of one field's variables, -1 where they are ignored; returns the first that is none, or -1."""
-    wrong, block = -1, padded.size // max(1, cells.number.size)
-    for b in range(cells.number.size):
-        for c in range(cells.first[cells.number[b]], cells.first[cells.number[b] + 1]):
-            label, at = padded[b * block + cells.row[cells.at[b] + c]], variable_at[b] + cells.variable[c]
-            labels[at] = -1 if label == IGNORED else label
-            if label != IGNORED and not 0 <= label < cells.width[c] and wrong < 0:
-                wrong = at
+    wrong, block = -1, padded.size // max(1, runs.number.size)
+    for b in range(runs.number.size):
+        for r in range(runs.first[runs.number[b]], runs.first[runs.number[b] + 1]):
+            source, target = b * block + runs.at[r, CELL], variable_at[b] + runs.at[r, FIRST_VARIABLE]
+            for i in range(runs.at[r, SIZE]):
+                label = padded[source + i]
+                labels[target + i] = -1 if label == IGNORED else label
+                if label != IGNORED and not 0 <= label < runs.at[r, WIDTH] and wrong < 0:
+                    wrong = target + i
     return wrong
 
 
 @driver
-def write_labels(labels: IntArray, cells: Cells, variable_at: IntArray, padded: IntArray) -> None:
+def write_labels(labels: IntArray, runs: Runs, variable_at: IntArray, padded: IntArray) -> None:
     """Writes the labels of one field's variables, (rows, all), where its cells are, and `IGNORED` elsewhere.
 
     Negative labels are no answers.
     """
-    block = padded.shape[1] // max(1, cells.number.size)
-    for r in range(labels.shape[0]):
-        for b in range(cells.number.size):
-            own = part(padded[r], b * block, (b + 1) * block)
-            for i in range(block):
-                own[i] = IGNORED
-            for c in range(cells.first[cells.number[b]], cells.first[cells.number[b] + 1]):
-                label = labels[r, variable_at[b] + cells.variable[c]]
-                own[cells.row[cells.at[b] + c]] = label if label >= 0 else IGNORED
+    block = padded.shape[1] // max(1, runs.number.size)
+    for row in range(labels.shape[0]):
+        given = part(labels[row], 0, labels.shape[1])
+        for b in range(runs.number.size):
+            mine, cell = part(padded[row], b * block, (b + 1) * block), 0
+            for r in range(runs.first[runs.number[b]], runs.first[runs.number[b] + 1]):
+                shift = variable_at[b] + runs.at[r, FIRST_VARIABLE] - runs.at[r, CELL]
+                while cell < runs.at[r, CELL]:
+                    mine[cell] = IGNORED
+                    cell += 1
+                while cell < runs.at[r, CELL] + runs.at[r, SIZE]:
+                    mine[cell] = given[shift + cell] if given[shift + cell] >= 0 else IGNORED
+                    cell += 1
+            while cell < block:
+                mine[cell] = IGNORED
+                cell += 1
+
+
+@driver
+def count_labels(batch: BatchArrays, labels: IntArray, weight: FloatArray, share: FloatArray, gain: FloatArray) -> None:
+    """Adds the weight of each labelling, unless it is empty, to its labels and label tuples, where there is room."""
+    for p in range(weight.size):
+        graph, mine = graph_of(batch, p), labels_of(batch, labels, p)
+        if mine.size and mine[0] >= 0:
+            for v in range(graph.order.size if share.size else 0):
+                share[batch.place[p, COST] + graph.first[v] + mine[v]] += weight[p]
+            for f in range(graph.table_at.size if gain.size else 0):
+                if graph.table_at[f] >= 0:
+                    gain[batch.place[p, TABLE] + graph.table_at[f] + entry(graph, f, mine)] += weight[p]
 
 
 @driver
@@ -151,14 +160,3 @@ def oppose(batch: BatchArrays, gold: IntArray, margin: float, raised: FloatArray
                 other = known[v] >= 0 and i != known[v]
                 cost = batch.cost[start + i]
                 raised[start + i], fixed[start + i] = (cost - margin, np.inf) if other else (cost, cost)
-
-
-@driver
-def count_tuples(batch: BatchArrays, labels: IntArray, weight: FloatArray, counted: FloatArray) -> None:
-    """Adds the weight of each answer to the table entries of its label tuples, where it has labels."""
-    for p in range(weight.size):
-        graph, mine = graph_of(batch, p), labels_of(batch, labels, p)
-        if mine.size and mine[0] >= 0:
-            for f in range(graph.table_at.size):
-                if graph.table_at[f] >= 0:
-                    counted[batch.place[p, TABLE] + graph.table_at[f] + entry(graph, f, mine)] += weight[p]

@@ -14,11 +14,11 @@ from hasten.model.compiled import Slots
 from hasten.model.kinds import VariableKind
 from hasten.model.schema import Schema
 from hasten.model.structure import Structure
-from hasten.padded.kernels import Cells
+from hasten.padded.kernels import Runs, runs_of
 from hasten.padded.shapes import Placed, Shapes
-from hasten.support.arrays import BoolArray, IntArray, ints, offsets, sizes_of, strides
+from hasten.support.arrays import BoolArray, IntArray, ints, offsets, ranges, sizes_of, strides
 from hasten.support.checks import brief
-from hasten.support.threads import Cache
+from hasten.support.threads import Cache, Lock
 from hasten.support.words import count
 
 Shape = Callable[..., Structure]
@@ -95,8 +95,7 @@ class Layout:
         if isinstance(given, Structure):
             if shape is not None:
                 raise SchemaError("One structure has one shape. Give the schema where examples differ in theirs.")
-            one, counts = given, {name: given.kinds.count(kind) for name, kind in given.schema.variables.items()}
-            shape = lambda: one  # noqa: E731
+            counts = {name: given.kinds.count(kind) for name, kind in given.schema.variables.items()}
             fields = {name: str(n) for name, n in counts.items() if n} if fields is None else fields
         elif not isinstance(given, Schema):
             raise SchemaError(f"Expected a schema or a structure, got {brief(given)}.")
@@ -112,14 +111,22 @@ class Layout:
             )
         self._structures: list[Structure] = []
         self._coordinates: list[list[IntArray]] = []  # of each structure and field; none where a mask says
+        self._variables: list[list[IntArray]] = []  # and where their labels start
         self._by_size: dict[tuple[int, ...], int] = {}
         self._by_length = np.full(1, -1)  # the same where there is one size
         self._by_shape: dict[int, int] = {}
         self._shapes: dict[tuple[str, ...], Shapes] = {}
-        self._cells: dict[Room, list[Cells]] = {}  # of all structures, for padded arrays of some shape
+        self._runs: dict[Room, list[Runs]] = {}  # of all structures, for padded arrays of some shape
         self._placed = Cache[Any, Placed](MAX_BYTES)
-        if not self.sizes and shape is not None:
+        self._lock = Lock()  # of all of these
+        if isinstance(given, Structure):
+            self._by_size[()] = self._add(given, {})
+        elif not self.sizes and shape is not None:
             self._of_sizes(())
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leaves out what knows where structures lie in this process."""
+        return self.__dict__ | {"_shapes": {}, "_by_shape": {}, "_placed": Cache(MAX_BYTES)}
 
     @property
     def structure(self) -> Structure:
@@ -132,8 +139,9 @@ class Layout:
         for structure in structures:
             if not isinstance(structure, Structure) or structure.schema is not self.schema:
                 raise ProblemError(f"Expected structures of the layer's schema, got {brief(structure)}.")
-            number = self._by_shape.get(id(structure.compiled))
-            found.append(self._add(structure, None) if number is None else number)
+            with self._lock:
+                number = self._by_shape.get(id(structure.compiled))
+                found.append(self._add(structure, None) if number is None else number)
         return ints(found)
 
     def shapes(self, kinds: tuple[str, ...]) -> Shapes:
@@ -162,7 +170,8 @@ class Layout:
         key = room, tuple(told), None if number is None else number.tobytes(), kinds, flat
         placed = self._placed.get(key)
         if placed is None:
-            placed = self._place(room, given, number, kinds, flat)
+            with self._lock:
+                placed = self._place(room, given, number, kinds, flat)
             self._placed.put(key, placed, placed.n_bytes + sum(len(each[-1]) for each in told))
         return placed
 
@@ -170,21 +179,19 @@ class Layout:
         n = int(room[0][0])
         if flat:
             number = np.zeros(n, dtype=np.int64)
-            cells, label_cells = self._flat_cells(number, room[0])
+            return Placed(self.shapes(kinds), number, room, [self._flat_runs(number, room[0])], flat)
+        dims = self._dims(room)
+        lengths = {name: _lengths(name, given[name], n, dims[name]) for name in self.sizes if name in given}
+        by_structure = number is not None
+        if number is None:
+            number = self._number_of({name: lengths.get(name, dims[name]) for name in self.sizes}, n)
+        elif number.shape != (n,) or (n and not 0 <= number.min() <= number.max() < len(self._structures)):
+            raise ProblemError(f"Give the structure of each of {count(n, 'example')}; got {brief(number)}.")
+        if by_structure or any(each.ndim > 1 for each in given.values()):
+            runs = self._masked(number, room, given, lengths)
         else:
-            dims = self._dims(room)
-            lengths = {name: _lengths(name, given[name], n, dims[name]) for name in self.sizes if name in given}
-            by_structure = number is not None
-            if number is None:
-                number = self._number_of({name: lengths.get(name, dims[name]) for name in self.sizes}, n)
-            elif number.shape != (n,) or (n and not 0 <= number.min() <= number.max() < len(self._structures)):
-                raise ProblemError(f"Give the structure of each of {count(n, 'example')}; got {brief(number)}.")
-            none = np.zeros(n, dtype=np.int64)
-            cells = [each._replace(number=number, at=none) for each in self._of_all(room)]
-            if by_structure or any(each.ndim > 1 for each in given.values()):
-                cells = self._masked(cells, room, given, lengths)
-            label_cells = cells
-        return Placed(self.shapes(kinds), number, room, cells, label_cells, flat)
+            runs = [each._replace(number=number) for each in self._of_all(room)]
+        return Placed(self.shapes(kinds), number, room, runs, flat)
 
     def _dims(self, room: Room) -> dict[str, int]:
         """Returns how much room padded arrays have for each size; refuses shapes that do not fit."""
@@ -241,9 +248,11 @@ class Layout:
         for name in dict.fromkeys(kinds):
             if name not in self.fields:
                 raise SchemaError(f"A structure has variables of kind {name}, but there is no field {name}.")
-        coordinates = []
+        coordinates, variables = [], []
         for name, field in self.fields.items():
-            n = kinds.count(name)
+            mine = ints(v for v, kind in enumerate(kinds) if kind == name)
+            variables.append(np.stack([mine, structure.graph.first[mine]], axis=1))
+            n = len(mine)
             found = np.zeros((n, len(field.axes)), dtype=np.int64) if sizes is None else field.cells(sizes)
             if len(found) != n:
                 said = ", ".join(f"{size}={value}" for size, value in (sizes or {}).items()) or "all examples"
@@ -254,60 +263,64 @@ class Layout:
             coordinates.append(found)
         self._structures.append(structure)
         self._coordinates.append(coordinates)
-        self._cells.clear()
+        self._variables.append(variables)
+        self._runs.clear()
         if sizes is None:
             self._by_shape[id(structure.compiled)] = len(self._structures) - 1
         return len(self._structures) - 1
 
-    def _of_all(self, room: Room) -> list[Cells]:
-        """Returns the cells of each field, as structures say it, in arrays of some shape."""
-        key = tuple(shape[1:-1] for shape in room)
-        if key not in self._cells:
-            firsts, found = [each.graph.first for each in self._structures], []
-            for f, (name, field) in enumerate(self.fields.items()):
-                mine = [ints(v for v, kind in enumerate(s.kinds) if kind.name == name) for s in self._structures]
-                label = [first[each] for first, each in zip(firsts, mine, strict=True)]
-                row = [each[f] @ strides(key[f]) for each in self._coordinates]
-                labels, variables, rows = (np.concatenate([NONE, *each]) for each in (label, mine, row))
-                width = np.full(len(labels), len(field.kind))
-                found.append(Cells(NONE, offsets(map(len, mine)), labels, width, variables, rows, NONE))
-            self._cells[key] = found
-        return self._cells[key]
+    def _of_all(self, room: Room) -> list[Runs]:
+        """Returns the runs of each field, as structures say it, in arrays of some shape."""
+        key, every = tuple(shape[1:-1] for shape in room), np.arange(len(self._structures))
+        if key not in self._runs:
+            cells = (np.concatenate([NONE, *(each[f] @ strides(axes) for each in self._coordinates)])
+                     for f, axes in enumerate(key))  # fmt: skip
+            self._runs[key] = [self._runs_of(f, every, each) for f, each in enumerate(cells)]
+        return self._runs[key]
 
-    def _flat_cells(self, number: IntArray, shape: Sequence[int]) -> tuple[list[Cells], list[Cells]]:
-        """Returns the cells of one matrix with all scores of each example, and those of its labels."""
+    def _runs_of(self, f: int, number: IntArray, cells: IntArray) -> Runs:
+        """Returns the runs of one field in examples of some structures, given the cells of all of them."""
+        sizes = ints(len(each[f]) for each in self._variables)
+        variable, label = np.concatenate([NONE.reshape(0, 2), *(each[f] for each in self._variables)]).T
+        mine, owner = ranges(offsets(sizes)[number], sizes[number]), np.repeat(np.arange(len(number)), sizes[number])
+        width = np.full(len(mine), len(list(self.fields.values())[f].kind))
+        columns = np.stack([width * cells, cells, label[mine], variable[mine], width], axis=1)
+        return runs_of(np.arange(len(number)), owner, len(number), columns)
+
+    def _flat_runs(self, number: IntArray, shape: Sequence[int]) -> Runs:
+        """Returns the runs of one matrix with all scores of each example."""
         n, first = self.structure.n_variables, self.structure.graph.first[: self.structure.n_variables + 1]
         if len(shape) != 2 or shape[1] != first[-1]:
             raise ProblemError(
                 f"Got scores of shape {tuple(shape)}. One array of scores needs (examples, {first[-1]}), all labels of "
                 "the structure in order; or give them by field."
             )
-        label, v, none = first[:-1].copy(), np.arange(n), np.zeros_like(number)
-        cells = Cells(number, ints([0, n]), label, sizes_of(first), v, label, none)
-        return [cells], [cells._replace(row=v)]
+        v, starts = np.arange(n), first[:-1]
+        return runs_of(number, np.zeros_like(v), 1, np.stack([starts, v, starts, v, sizes_of(first)], axis=1))
 
-    def _masked(self, cells: list[Cells], room: Room, given: Given, lengths: Given) -> list[Cells]:
-        """Returns the cells of each field where masks, or the lengths of given structures, say that they are."""
+    def _masked(self, number: IntArray, room: Room, given: Given, lengths: Given) -> list[Runs]:
+        """Returns the runs of each field where masks, or the lengths of given structures, say that they are."""
         found, known = [], dict(lengths)
-        for each, field in zip(cells, self.fields.values(), strict=True):
+        n_cells = [ints(len(each[f]) for each in self._variables)[number] for f in range(len(self.fields))]
+        for wants, field in zip(n_cells, self.fields.values(), strict=True):
             if len(field.axes) == 1 and isinstance(field.axes[0], str):
-                known.setdefault(field.axes[0], sizes_of(each.first)[each.number])
-        for each, (name, field), shape in zip(cells, self.fields.items(), room, strict=True):
+                known.setdefault(field.axes[0], wants)
+        for f, ((name, field), shape) in enumerate(zip(self.fields.items(), room, strict=True)):
             if name in given and name not in self.sizes:
                 mask = np.asarray(given[name], dtype=bool)
             else:
                 axes = zip(field.axes, shape[1:], strict=False)
-                mask = field.among([_counting(name, axis, dim, len(each.number), given, known) for axis, dim in axes])
+                mask = field.among([_counting(name, axis, dim, len(number), given, known) for axis, dim in axes])
             if mask.shape != shape[:-1]:
                 raise ProblemError(f"The mask of {name} has shape {mask.shape}, its scores {shape}.")
             mask = mask.reshape(len(mask), -1)
-            has, wants = mask.sum(axis=1), sizes_of(each.first)[each.number]
+            has, wants = mask.sum(axis=1), n_cells[f]
             for b in np.flatnonzero(has != wants)[:1].tolist():
                 raise ProblemError(
                     f"Example {b}: {count(int(has[b]), 'cell')} of {name} count, but its structure has "
                     f"{count(int(wants[b]), 'variable')} of that kind. Give a mask with a cell for each."
                 )
-            found.append(each._replace(row=mask.nonzero()[1], at=offsets(has)[:-1] - each.first[each.number]))
+            found.append(self._runs_of(f, number, mask.nonzero()[1]))
         return found
 
 

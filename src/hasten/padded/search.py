@@ -14,13 +14,15 @@ from hasten.model.batch import Batch
 from hasten.model.schema import Schema
 from hasten.model.solution import Solutions
 from hasten.padded.kernels import (
+    CELL,
+    FIRST_VARIABLE,
     IGNORED,
-    count_tuples,
+    SIZE,
+    count_labels,
     gather,
     oppose,
     read_labels,
     scatter,
-    subtract,
     write_labels,
 )
 from hasten.padded.layout import Layout
@@ -42,19 +44,27 @@ class Request(NamedTuple):
         How many perturbed answers; 0 asks for the answer itself.
     sigma
         The standard deviation of the normal noise that is added to every score of a perturbed one.
-    seed
-        Of that noise.
     margin
         By how much the scores of labels other than gold are raised (the Hamming cost of a hinge).
     strict
         Whether it is an error that no valid labelling agrees with gold.
+    seed
+        Of that noise.
+    flat
+        Whether all scores of an example are in a row.
+    sharing
+        Whether sums come with their gradients.
+
+    All can be floats, as compilers hold them, but the seed.
     """
 
-    samples: int = 0
+    samples: float = 0
     sigma: float = 0.0
-    seed: int = 0
     margin: float = 0.0
-    strict: bool = False
+    strict: float = False
+    seed: int = 0
+    flat: float = False
+    sharing: float = False
 
 
 class Found(NamedTuple):
@@ -94,7 +104,7 @@ class Inference:
         asked: Request = Request(),  # noqa: B008, it does not change
     ) -> Found:
         """Answers all that is asked of the examples of a padded batch, in one call."""
-        n = max(1, asked.samples) + bool(gold)
+        n = max(1, int(asked.samples)) + bool(gold)
         batch = self.problems(placed, scores, tables, gold, asked)
         answers = self.answer(batch)
         if asked.strict and not answers.cost.max(initial=0.0) < np.inf:
@@ -113,17 +123,17 @@ class Inference:
         tables: Mapping[str, FloatArray],
         gold: Sequence[IntArray] = (),
         weight: FloatArray | None = None,
-        sharing: bool = True,
-        strict: bool = False,
+        asked: Request = Request(sharing=True),  # noqa: B008, it does not change
     ) -> Sums:
         """Sums over all labellings of the examples and, if gold is given, over those that agree with it.
 
-        Gradients, if `sharing`, are weighted by example. Gold that nothing valid agrees with is an error if `strict`.
+        Gradients are weighted by example.
         """
         labels = self.read(placed, gold) if gold else NONE
         whole = bool(gold) and not placed.shapes.soft and labels.min(initial=0) >= 0  # then there is one that agrees
         batch = self.problems(placed, scores, tables, () if whole else gold)
-        n, rows, gaining = len(placed.number), 1 + (bool(gold) and not whole), sharing and bool(placed.shapes.kinds)
+        sharing, rows, n = bool(asked.sharing), 1 + (bool(gold) and not whole), len(placed.number)
+        gaining = sharing and bool(placed.shapes.kinds)
         signs = np.ones((rows, n)) if weight is None else np.tile(weight, (rows, 1))
         signs[1:] *= -1.0
         found = run(batch, plans_for(batch), (1, int(sharing), int(gaining)), weight=signs.reshape(-1))
@@ -134,8 +144,8 @@ class Inference:
             score_batch(batch.arrays, labels, total, valid)
             of_gold = np.where(valid, -total, -np.inf)
             if sharing:
-                subtract(batch.arrays, labels, np.where(valid, signs[0], 0.0), found.share, found.gain)
-        if strict and np.isneginf(of_gold).any():
+                count_labels(batch.arrays, labels, np.where(valid, -signs[0], 0.0), found.share, found.gain)
+        if asked.strict and np.isneginf(of_gold).any():
             self.search(placed, scores, tables, gold, Request(strict=True))  # says which, and why
         value = above(value[0], of_gold) if gold else value[0]
         if not sharing:
@@ -157,7 +167,7 @@ class Inference:
         table, base = self.table(placed, tables), self.costs(placed, scores)
         if not gold and not asked.samples:
             return placed.batch(base, table)
-        n = max(1, asked.samples) + bool(gold)
+        n = max(1, int(asked.samples)) + bool(gold)
         rows, raised, n_drawn = np.empty((n, len(base))), base, n - bool(gold)
         if gold:
             raised = rows[0] if not asked.samples else np.empty_like(base)
@@ -175,6 +185,8 @@ class Inference:
         p = int(np.flatnonzero(np.isposinf(answers.cost))[-1])
         b, problem = p % len(placed.number), answers.batch[p]
         known = self.read(placed, gold)[placed.variable_at[b] : placed.variable_at[b + 1]][: problem.n_variables]
+        if not answers.optimal[p]:
+            raise ProblemError(f"Example {b}: no answer that agrees with gold was found. {answers[p].status}")
         why = str(problem.check(known)) if (known >= 0).all() else str(answers[p].status)
         raise ProblemError(
             f"Example {b}: gold breaks a constraint ({why}). Correct it, or give the loss invalid='skip' to leave such "
@@ -199,8 +211,8 @@ class Inference:
     def costs(self, placed: Placed, scores: Sequence[Any]) -> FloatArray:
         """Returns the flat costs of padded scores, or says which one is not a number."""
         cost = np.empty(placed.cost_at[-1])
-        for given, cells in zip(scores, placed.cells, strict=True):
-            gather(given.reshape(-1), cells, 1 if placed.flat else given.shape[-1], self.sign, placed.cost_at, cost)
+        for given, runs in zip(scores, placed.runs, strict=True):
+            gather(given.reshape(-1), runs, self.sign, placed.cost_at, cost)
         if placed.price.size:
             cost[placed.price] = np.concatenate([placed.shapes.prices[s] for s in placed.number.tolist()])
         if not cost.min(initial=0.0) > -np.inf:
@@ -227,18 +239,18 @@ class Inference:
         name = placed.shapes.structures[placed.number[b]].kinds[v].name
         if placed.flat:
             return f"Example {b}, variable {v} ({name})"
-        f, s = list(self.layout.fields).index(name), placed.number[b]
-        cells = placed.cells[f]
-        (c,) = np.flatnonzero(cells.variable[cells.first[s] : cells.first[s + 1]] == v)
-        row = cells.row[cells.at[b] + cells.first[s] + c]
-        at = np.unravel_index(row, placed.room[f][1:-1])
+        f = list(self.layout.fields).index(name)
+        number, first, runs = placed.runs[f]
+        mine = runs[first[number[b]] : first[number[b] + 1]]
+        (run,) = mine[(mine[:, FIRST_VARIABLE] <= v) & (v < mine[:, FIRST_VARIABLE] + mine[:, SIZE])]
+        at = np.unravel_index(run[CELL] + v - run[FIRST_VARIABLE], placed.room[f][1:-1])
         return f"Example {b}, {name}[{', '.join(map(str, at))}]"
 
     def read(self, placed: Placed, padded: Sequence[IntArray]) -> IntArray:
         """Returns padded labels as flat ones, -1 where they are ignored."""
         labels = np.full(placed.variable_at[-1], -1, dtype=np.int64)
-        for given, cells in zip(padded, placed.label_cells, strict=True):
-            wrong = read_labels(given.reshape(-1), cells, placed.variable_at, labels)
+        for given, runs in zip(padded, placed.runs, strict=True):
+            wrong = read_labels(given.reshape(-1), runs, placed.variable_at, labels)
             if wrong >= 0:
                 b = int(np.searchsorted(placed.variable_at, wrong, side="right")) - 1
                 name = self._named(placed, b, int(wrong - placed.variable_at[b]))
@@ -251,10 +263,10 @@ class Inference:
     def write(self, placed: Placed, labels: IntArray) -> list[IntArray]:
         """Returns rows of flat labels as padded ones, for each field."""
         found = []
-        for shape, cells in zip(placed.room, placed.label_cells, strict=True):
-            axes = (len(cells.variable),) if placed.flat else shape[1:-1]
+        for shape, runs in zip(placed.room, placed.runs, strict=True):
+            axes = (self.layout.structure.n_variables,) if placed.flat else shape[1:-1]
             padded = np.empty((len(labels), shape[0], *axes), dtype=np.int64)
-            write_labels(labels, cells, placed.variable_at, padded.reshape(len(labels), -1))
+            write_labels(labels, runs, placed.variable_at, padded.reshape(len(labels), -1))
             found.append(padded)
         return found
 
@@ -266,7 +278,7 @@ class Inference:
         counted, nothing = np.zeros(placed.shapes.n_entries), np.zeros(0)
         for r, mine in enumerate(weight):
             flat = self.read(placed, [each[r] for each in labels])
-            count_tuples(placed.batch(nothing, nothing).arrays, flat, mine, counted)
+            count_labels(placed.batch(nothing, nothing).arrays, flat, mine, nothing, counted)
         return placed.shapes.brought(counted)
 
 
@@ -293,8 +305,8 @@ def answerer(schema: Schema, solver: Any = None) -> Answerer:
 def put_back(placed: Placed, flat: FloatArray, types: Sequence[Any], fill: float = 0.0) -> list[Any]:
     """Returns flat numbers, one for each label, where the scores of these labels are; `fill` elsewhere."""
     found = [np.full(shape, fill, dtype=kind) for shape, kind in zip(placed.room, types, strict=True)]
-    for padded, cells in zip(found, placed.cells, strict=True):
-        scatter(flat, cells, 1 if placed.flat else padded.shape[-1], placed.cost_at, padded.reshape(-1))
+    for padded, runs in zip(found, placed.runs, strict=True):
+        scatter(flat, runs, placed.cost_at, padded.reshape(-1))
     return found
 
 

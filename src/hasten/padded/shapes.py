@@ -10,7 +10,7 @@ import numpy as np
 from hasten.kernels.layout import COST, GRAPH, TABLE, VARIABLE, BatchArrays
 from hasten.model.batch import Batch
 from hasten.model.structure import Structure
-from hasten.padded.kernels import Cells, lay_out
+from hasten.padded.kernels import Runs, lay_out
 from hasten.support.arrays import FloatArray, IntArray, ints, offsets, ranges, stable_order
 
 NONE = ints(())
@@ -73,13 +73,12 @@ class Placed:
         shapes: Shapes,
         number: IntArray,
         room: Sequence[tuple[int, ...]],
-        cells: list[Cells],
-        label_cells: list[Cells],
+        runs: list[Runs],
         flat: bool,
     ) -> None:
         self.shapes, self.number = shapes, number  # of each example's structure
         self.room = room  # the shape of each array of scores
-        self.cells, self.label_cells = cells, label_cells  # of each array of scores, and of labels
+        self.runs = runs  # of each array of scores
         self.flat = flat  # whether one array has all scores of each example in a row
         self._rows: dict[int, tuple[Any, ...]] = {}
         _, _, self.cost_at, self.variable_at, _ = self.rows(1)
@@ -117,4 +116,4 @@ class Placed:
     @property
     def n_bytes(self) -> int:
         """About how much memory it takes, with a few rows."""
-        return 400 * len(self.number) + sum(each.row.nbytes for each in self.cells)
+        return 400 * len(self.number) + sum(each.at.nbytes + each.first.nbytes for each in self.runs)

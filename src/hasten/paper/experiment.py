@@ -20,13 +20,12 @@ import numpy as np
 
 from hasten.errors import CorpusError
 from hasten.paper import analyses, methods
-from hasten.paper.methods import PAPER_ROWS, LearningSet
-from hasten.paper.test_set import SentenceTestSet
+from hasten.paper.methods import PAPER_ROWS, LearningSet, SentenceTestSet
 from hasten.support.arrays import IntArray
 from hasten.support.terminal import Tell, tell_nobody
-from hasten.tasks.entity_relation.black_boxes import train_black_box
 from hasten.tasks.entity_relation.data.corpora import Corpora, Files, Split, is_papers_corpus, parts_of
 from hasten.tasks.entity_relation.data.corpus import Sentence, split
+from hasten.tasks.entity_relation.extraction import train_black_box
 from hasten.tasks.entity_relation.names import BlackBox, Model
 from hasten.tasks.entity_relation.scoring.gold import Unreachable
 from hasten.tasks.entity_relation.task import EntityRelationTask

@@ -12,6 +12,7 @@ from hasten.programs.networks import row_signs
 from hasten.programs.products import product_groups
 from hasten.programs.state import Group, Recognised
 from hasten.programs.statement import Statement, round_inwards
+from hasten.proof.elimination.cliques import grown
 from hasten.support.arrays import BoolArray, FloatArray, IntArray, offsets
 
 ROUNDS = 8  # of tightening: each may make the next one possible
@@ -167,23 +168,20 @@ def cliques(rows: list[Group]) -> list[Group]:
     free = [[j for j in row.columns.tolist() if j not in partitioned] for row in rows if row.none]
     if sum(len(columns) ** 2 for columns in free) > MAX_CONFLICTS:
         return []
-    near: dict[int, set[int]] = {}
-    for columns in free:
-        for j in columns:
-            near.setdefault(j, set()).update(columns)
-    for j, others in near.items():
-        others.discard(j)
-    stated = {tuple(columns) for columns in free}
-    found = []
-    for seed in sorted(near, key=lambda j: -len(near[j])):
-        clique, left = [seed], near[seed] & near.keys()
-        while left:
-            best = max(left, key=lambda j: (len(near[j] & left), -j))
-            clique.append(best)
-            left &= near[best]
-        if len(clique) >= MIN_NONE and tuple(sorted(clique)) not in stated:
-            found.append(Group(np.array(sorted(clique)), True))
-            stated.add(tuple(sorted(clique)))
+    order = list(dict.fromkeys(j for some in free for j in some))
+    columns = sorted(order)
+    number, near = {j: n for n, j in enumerate(columns)}, [0] * len(columns)
+    for some in free:
+        together = sum(1 << number[j] for j in some)
+        for j in some:
+            near[number[j]] |= together
+    near = [others & ~(1 << n) for n, others in enumerate(near)]
+    found, stated = [], {tuple(number[j] for j in some) for some in free}
+    for seed in sorted((number[j] for j in order), key=lambda n: -near[n].bit_count()):
+        clique = tuple(grown([seed], near[seed], near))
+        if len(clique) >= MIN_NONE and clique not in stated:
+            found.append(Group(np.array([columns[n] for n in clique]), True))
+            stated.add(clique)
     return found
 
 

@@ -6,6 +6,8 @@ import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 from weakref import finalize
 
 import numpy as np
@@ -21,7 +23,7 @@ from hasten.solvers.gurobi import QUIET, TIGHT, GurobiProgram, open_environment
 from hasten.solvers.highs_program import INFEASIBLE, OPTIMAL, TIME, HighsProgram
 from hasten.support.arrays import FloatArray
 from hasten.support.child import Child
-from hasten.support.clock import LeftBehindError, Stop, now, run_waiting
+from hasten.support.clock import NEVER, LeftBehindError, Stop, now, run_waiting
 
 MAX_DENSE = 40_000  # entries of a matrix that is multiplied as a whole
 NO_GAP = 1e-6  # relative: nothing is left to find out
@@ -57,29 +59,34 @@ class NativeHighs:
             load("highs")
             self._here = HighsProgram(self._arrays)
 
-    def solve(self, cost: FloatArray, seconds: float, gap: float = 0.0, start: FloatArray | None = None) -> Said:
-        """Minimises for some costs."""
+    def solve(
+        self, cost: FloatArray, seconds: float, gap: float = 0.0, start: FloatArray | None = None, stop: Stop = NEVER
+    ) -> Said:
+        """Minimises for some costs, until another thread asks it to `stop`."""
         if self._elsewhere is None:
-            return _checked_answer(self._wait(cost, seconds, gap, start), self._checked, gap)
+            run = self._run if stop is not NEVER else self._wait
+            return _checked_answer(run(cost, seconds, gap, start, stop), self._checked, gap)
         begin = None if start is None else start.tolist()
         heard = self._elsewhere.ask({"cost": cost.tolist(), "seconds": seconds, "gap": gap, "start": begin})
         if heard is None:
             return Said(Status.FAILED, reason="The process of HiGHS ended over it.")
         return _checked_answer(highs_program.Said(*heard), self._checked, gap)
 
-    def _wait(self, cost: FloatArray, seconds: float, gap: float, start: FloatArray | None) -> highs_program.Said:
-        """Runs HiGHS in a thread of its own, so that Ctrl-C gets through; a run that does not stop is left behind."""
-        here, stop = self._here, Stop()
+    def _run(
+        self, cost: FloatArray, seconds: float, gap: float, start: FloatArray | None, stop: Stop
+    ) -> highs_program.Said:
+        here = self._here
         here.stop = stop.is_set
+        here.forget()  # a claim that cannot be checked is not taken from a warm start
+        if start is not None:
+            here.start_from(start)
+        return here.run(cost, seconds, gap=gap)
 
-        def run() -> highs_program.Said:
-            here.forget()  # a claim that cannot be checked is not taken from a warm start
-            if start is not None:
-                here.start_from(start)
-            return here.run(cost, seconds, gap=gap)
-
+    def _wait(self, cost: FloatArray, seconds: float, *given: Any) -> highs_program.Said:
+        """Runs HiGHS in a thread of its own, so that Ctrl-C gets through; a run that does not stop is left behind."""
+        stop = Stop()
         try:
-            return run_waiting(run, stop.set, now() + seconds + LATE)
+            return run_waiting(partial(self._run, cost, seconds, *given[:2], stop), stop.set, now() + seconds + LATE)
         except LeftBehindError:
             self._here = HighsProgram(self._arrays)
             return highs_program.Said(TIME)
@@ -93,8 +100,10 @@ class NativeGurobi:
         self._checked, self._strict, self._gap = Checker(program, "Gurobi"), False, 0.0
         self._program = GurobiProgram(arrays, open_environment(QUIET))
 
-    def solve(self, cost: FloatArray, seconds: float, gap: float = 0.0, start: FloatArray | None = None) -> Said:
-        """Minimises for some costs."""
+    def solve(
+        self, cost: FloatArray, seconds: float, gap: float = 0.0, start: FloatArray | None = None, stop: Stop = NEVER
+    ) -> Said:
+        """Minimises for some costs; Gurobi is not asked to `stop`."""
         if gap != self._gap:
             self._gap = gap
             self._program.set_options({"MIPGap": gap})

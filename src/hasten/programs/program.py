@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -27,9 +28,10 @@ from hasten.programs.state import FirstLook, Recognised
 from hasten.programs.statement import Statement
 from hasten.proof import outcome as kernels
 from hasten.solvers import Progress, Solver, check_solver
+from hasten.speedup.effort import AIDED, ALONE, CLEARLY
 from hasten.support.arrays import FloatArray
 from hasten.support.checks import brief, check_limit, check_type
-from hasten.support.clock import deadline_after
+from hasten.support.clock import deadline_after, now, seconds_loading
 from hasten.support.forms import short
 from hasten.support.words import count
 
@@ -171,6 +173,32 @@ class Program:
             flow = solving.network.solve(sign * c[None]).one(0)
             if flow.outcome != kernels.OPEN:
                 return self._proved(c, flow, constant)
+        race, began, loading = solving.first_time(solver, seconds), time.process_time(), seconds_loading()
+        deadline = now() + seconds
+        if race is not None and race.choose() == ALONE:
+            patience = max(race.seconds[AIDED], CLEARLY * race.seconds.get(ALONE, 0.0))
+            answer = self._solve_as_given(c, solver, min(seconds, patience), gap, start)
+            finished = answer.status not in (Status.TIME_LIMIT, Status.NO_TIME) or patience >= seconds
+            race.took(ALONE, time.process_time() - began, finished=finished)
+            if finished:
+                return self._or_start(answer, c, start)
+            race, seconds = None, max(0.0, deadline - now())
+        answer = self._solve_recognised(c, solver, seconds, gap, start, on_better)
+        if race is not None and loading == seconds_loading():
+            race.took(AIDED, time.process_time() - began)
+        return answer
+
+    def _solve_recognised(
+        self,
+        c: FloatArray,
+        solver: str | Solver,
+        seconds: float,
+        gap: float,
+        start: FloatArray | None,
+        on_better: Callable[[float, float], None] | None,
+    ) -> Answer:
+        """Returns the best answer by what was recognised."""
+        solving, sign, constant = self._solving, self.statement.sign, self.statement.sign * self.statement.constant
         if solving.found.only_solver:
             return self._or_start(self._solve_as_given(c, solver, seconds, gap, start), c, start)
         seen = solving.costs.look(c, sign)
@@ -332,10 +360,10 @@ class Program:
                 f"{self.only_solver} But no solver here takes tables or products with such variables. Make them whole "
                 "and bound them closely, or solve the model with its own library."
             )
-        sign = self.statement.sign
+        sign, why = self.statement.sign, f"{self.only_solver} " if "found" in vars(self._solving) else ""
         said = self._solving.ask_native(solver, sign * c, seconds, gap, start)
         bound = sign * self.statement.constant
-        how = f"{self.only_solver} {UNBOUNDED if said.reason == UNBOUNDED else said.status.value}"
+        how = f"{why}{UNBOUNDED if said.reason == UNBOUNDED else said.status.value}"
         return self._answer(c, said.status, said.x, said.bound + bound, False, how, said.reason)
 
     def _answer(

@@ -11,6 +11,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -31,14 +32,15 @@ from hasten.proof.objectives import Columns, look_at_objective, look_at_objectiv
 from hasten.proof.outcome import BOUND, OPEN, OUTCOME, PROVED
 from hasten.proof.steps import begins_with_looking
 from hasten.solvers import Progress, Solver, make_solver
-from hasten.solvers.base import answer
+from hasten.solvers.base import LATE, answer
 from hasten.solvers.failures import OnError
-from hasten.speedup.black_box import prove_or_solve, prove_or_solve_one, solve_one, unknown
-from hasten.speedup.effort import EFFORTS, Effort, Schedule
+from hasten.solvers.portfolio import Race
+from hasten.speedup.black_box import better, prove_or_solve, prove_or_solve_one, solve_one, unknown
+from hasten.speedup.effort import AIDED, ALONE, EFFORTS, TRIES, Effort, Schedule
 from hasten.speedup.parts import Limits
-from hasten.support.arrays import FloatArray, IntArray, plain
-from hasten.support.clock import now
-from hasten.support.threads import Cache
+from hasten.support.arrays import FloatArray, IntArray, plain, sizes_of
+from hasten.support.clock import NEVER, PATIENCE, Stop, now
+from hasten.support.threads import Cache, Work
 
 log = logging.getLogger(__name__)
 WITHOUT_LIMIT = Certifier()
@@ -146,6 +148,8 @@ class Solving:
         self.statement, self._like, self._insists = statement, like, insists
         self._idle: dict[str, list[Native]] = {}  # programs as solvers hold them, which nobody uses now
         self._ways: dict[str, AskedSolver] = {}
+        self._asked = False  # in limited time
+        self.plain = not statement.tables and not len(statement.products.left)  # as solvers take programs
 
     @classmethod
     def of(cls, statement: Statement) -> Solving:
@@ -196,16 +200,29 @@ class Solving:
         """The map from objectives to costs of labels."""
         return CostMap(self.found, self.structure)
 
-    def ask_native(
-        self, solver: str, cost: FloatArray, seconds: float, gap: float = 0.0, start: FloatArray | None = None
-    ) -> Any:
+    def first_time(self, solver: str | Solver, seconds: float) -> Race | None:
+        """Returns what is faster on programs like this one that nobody has seen: HiGHS, or recognising them.
+
+        None where this is not the first time, where time is not limited, or where HiGHS would be no help.
+        """
+        asked, self._asked = self._asked, True
+        if asked or "found" in vars(self) or seconds == math.inf or solver != "highs":
+            return None
+        if not self.plain or highs_is_elsewhere():
+            return None
+        rows = self.statement
+        shares = [(rows.row_low == rows.row_high).mean(), (sizes_of(rows.row_first) == 2).mean()] if rows.n_rows else []
+        alike = len(rows.row_column).bit_length(), *(round(4 * float(share)) for share in shares)
+        return FIRST_TIMES.setdefault(alike, Race((AIDED, ALONE), TRIES))
+
+    def ask_native(self, solver: str, *asked: Any) -> Any:
         """Asks a solver about the program as it is; another thread that asks meanwhile has a copy of its own."""
         idle = self._idle.setdefault(solver, [])
         try:
             native = idle.pop()
         except IndexError:
             native = NATIVE[solver](self.statement)
-        said = native.solve(cost, seconds, gap, start)
+        said = native.solve(*asked)
         idle.append(native)
         return said
 
@@ -213,8 +230,7 @@ class Solving:
         """Returns how to ask a solver about the recognised program. Named solvers are cached."""
         way = self._ways.get(solver) if isinstance(solver, str) else None
         if way is None:
-            plainly = not self.statement.tables and not len(self.statement.products.left)
-            asked, as_given = solver, isinstance(solver, str) and solver in NATIVE and plainly
+            asked, as_given = solver, isinstance(solver, str) and solver in NATIVE and self.plain
             if solver == "highs" and not as_given and highs_is_elsewhere():
                 asked = "cpsat"
                 log.warning(
@@ -279,6 +295,8 @@ class Solving:
             return certifier.after_looking(problem, seen.bound, seen.size) if looked else certifier(problem)
 
         def ask(found: Solution, patience: float, alone: bool) -> Solution:
+            if not alone and way.as_given and way.asked == "highs" and not highs_is_elsewhere():
+                return self._race(found, way, objective, deadline, tell)
             asked = self._solver(way, objective[None])
             limits = min(patience, deadline - now()), math.inf
             on_error = OnError.KEEP if alone else OnError.RAISE
@@ -296,6 +314,41 @@ class Solving:
             proves = True
         return prove_or_solve_one(problem, certify, ask, way.effort, proves=proves, clock=way.clock)
 
+    def _race(
+        self,
+        found: Solution,
+        way: AskedSolver,
+        objective: FloatArray,
+        deadline: float,
+        tell: Callable[[Solution], None] | None,
+    ) -> Solution:
+        """Goes on with the proof while HiGHS works beside it: neither tells how long it takes. One stops the other."""
+        ours, theirs = Stop(), Stop()
+        asked = _AsGiven(self, objective[None], way, theirs)
+
+        def ask() -> Solution:
+            try:
+                return better(found, asked, deadline - now())
+            finally:
+                ours.set()
+
+        work = Work(ask)
+        work.begin()
+        try:
+            answers = Certifier(time_limit=max(0.0, deadline - now())).improving(found.problem, found, ours)
+            answers.tell = tell
+            best = answers.within(math.inf)
+            if not best.status.optimal:
+                work.ended.wait(None if deadline == math.inf else max(0.0, deadline + LATE - now()))
+        finally:
+            theirs.set()
+        if best.status.optimal or not work.ended.wait(PATIENCE):
+            return best
+        said, bound = work.result, max(best.bound, work.result.bound)
+        if not said.status.optimal and best.cost < said.cost:
+            said = replace(best, status=Status.WITHIN_GAP) if said.status is Status.WITHIN_GAP else best
+        return replace(said, bound=min(bound, said.cost))
+
     def prove_many(
         self, way: AskedSolver, cost: FloatArray, objectives: FloatArray, limit: float | None, progress: Progress | None
     ) -> Solutions:
@@ -311,21 +364,23 @@ class Solving:
         )[0]
 
 
+FIRST_TIMES: dict[tuple[int, ...], Race] = {}  # by size, and how many rows are equations, or of two columns
 KNOWN = Cache[bytes, Solving](5_000_000)  # by digest; weighed by terms
 
 
 class _AsGiven:
     """A solver that is asked about a program as it was given."""
 
-    def __init__(self, solving: Solving, objectives: FloatArray, way: AskedSolver) -> None:
-        self.name, self._way, self._solving = str(way.asked), way, solving
+    def __init__(self, solving: Solving, objectives: FloatArray, way: AskedSolver, stop: Stop = NEVER) -> None:
+        self.name, self._way, self._solving, self._stop = str(way.asked), way, solving, stop
         self.interruptible = True  # it keeps time limits
         self._objectives, self._space = objectives, solving.found.space
 
     def solve(self, problem: Problem, time_limit: float | None = None, start: IntArray | None = None) -> Solution:
         """Asks it, from its own last answer on. It was checked against the rows as they were given, which are all."""
         seconds, way = math.inf if time_limit is None else time_limit, self._way
-        said = self._solving.ask_native(self.name, self._objectives[problem.id], seconds, way.gap, way.start)
+        asked = self._objectives[problem.id], seconds, way.gap, way.start, self._stop
+        said = self._solving.ask_native(self.name, *asked)
         if said.x is None:
             if said.status is Status.FAILED:
                 raise ProgramError(said.reason)

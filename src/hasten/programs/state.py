@@ -133,11 +133,15 @@ class Tables:
 
     def add(self, scope: Scope, costs: FloatArray, name: str) -> None:
         """Adds costs to the table of a scope, whose variables come in any order."""
-        order = np.argsort(scope)
-        scope, costs = tuple(scope[i] for i in order), costs.transpose(order)
+        order = sorted(range(len(scope)), key=scope.__getitem__)
+        scope, costs = tuple([scope[i] for i in order]), costs.transpose(order)
         known = self.table.get(scope)
-        costs = np.ascontiguousarray(costs if known is None else known + costs)
-        self.table[scope] = self._arrays.setdefault((costs.shape, costs.tobytes()), costs.copy())
+        if known is not None:
+            costs = known + costs
+        key = costs.shape, costs.tobytes()
+        if key not in self._arrays:
+            self._arrays[key] = np.array(costs, order="C")
+        self.table[scope] = self._arrays[key]
         self.name.setdefault(scope, name)
 
 

@@ -34,7 +34,7 @@ from hasten.proof.report import STEPS, Report, solution_of, solutions_of, start_
 from hasten.proof.steps import AFTER_LOOKING, BEFORE_IMPROVING, prove
 from hasten.support.arrays import FloatArray, plain
 from hasten.support.checks import check_limit, check_switch, check_whole
-from hasten.support.clock import Clock, now
+from hasten.support.clock import NEVER, Clock, Stop, now
 from hasten.trace.events import Trace
 
 if TYPE_CHECKING:
@@ -136,11 +136,11 @@ class Certifier:
         prove(work, batch.order)
         return Report.of(batch, work.proofs)
 
-    def improving(self, problem: Problem, found: Solution | None = None) -> Answers:
+    def improving(self, problem: Problem, found: Solution | None = None, stop: Stop = NEVER) -> Answers:
         """Returns an iterator: an answer at once, then each better one, and each higher bound, until one is proved.
 
-        It also ends when time is up; the last answer is what a call would return. Without a limit of time it goes on
-        until something is proved: stop when an answer is good enough.
+        It also ends when time is up, or another thread asks to `stop`; the last answer is what a call would return.
+        Without a limit of time it goes on until something is proved: stop when an answer is good enough.
 
         >>> for answer in Certifier(time_limit=60).improving(problem):  # doctest: +SKIP
         ...     if answer.gap < 0.01 * abs(answer.cost):
@@ -149,6 +149,8 @@ class Certifier:
         check_one(problem)
         batch = problem.batch.resolved()
         work = self._work_on(batch, None if found is None else Solutions.of(batch, [found]), 1)
+        if stop is not NEVER:
+            work.clock = self._clock(1, stop)
         limits = [limit for limit in (self.time_limit, self.call_limit) if limit is not None]
         return Answers(problem, work, min(limits, default=math.inf))
 
@@ -237,12 +239,13 @@ class Certifier:
         work.improves = self.improve
         return work
 
-    def _clock(self, n: int) -> Clock | None:
+    def _clock(self, n: int, stop: Stop = NEVER) -> Clock | None:
         """Returns a clock for `n` problems, if there are limits; what is planned for the problems counts as well."""
-        if self.time_limit is None and self.call_limit is None:
+        if self.time_limit is None and self.call_limit is None and stop is NEVER:
             return None
         together = math.inf if self.call_limit is None else self.call_limit
-        return Clock(self.time_limit, together if self.time_limit is None else min(together, n * self.time_limit))
+        together = together if self.time_limit is None else min(together, n * self.time_limit)
+        return Clock(self.time_limit, together, stop)
 
 
 def _note_look(proofs: Proofs, bound: float, size: float) -> None:

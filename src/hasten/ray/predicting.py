@@ -25,10 +25,9 @@ from hasten import errors
 from hasten.errors import HastenError, ProblemError, WorkerError
 from hasten.model.structure import Structure
 from hasten.scale import places, shards
-from hasten.scale.flat import FlatWork
-from hasten.scale.run import DEFAULT, Engine, Job, Receipt, Run, Sharding, predict_shards
+from hasten.scale.run import DEFAULT, Here, Job, Receipt, Run, Sharding, predict_shards
 from hasten.scale.shards import Shard
-from hasten.scale.work import Chunk, Work, answer, warm_once_per_node
+from hasten.scale.work import Answerer, Chunk, FlatWork, Work, warm_once_per_node
 from hasten.speedup.predictor import Speedup
 from hasten.support.terminal import Tell, tell_nobody
 from hasten.tasks.entity_relation.labelling import Labeller
@@ -120,9 +119,10 @@ def connect(address: str | None = None, cores: int | None = None) -> bool:
 
 
 @dataclass
-class OnRay(Engine):
+class OnRay(Here):
     """Answers shards on a cluster, or on this machine; a connection that was there before is used, and stays."""
 
+    jobs: int = field(default=1, init=False)
     workers: int | None = None
     address: str | None = None
     cores: int | None = None
@@ -208,7 +208,7 @@ class _RowActor:
 
     def __call__(self, batch: Any) -> Any:
         rows = [shards.of_row(row) for row in batch.to_pylist()]
-        found = answer(self.work, Chunk("the dataset", 0, rows), set_aside=True)
+        found = Answerer(self.work, set_aside=True, as_lines=False)(Chunk("the dataset", 0, rows))
         answers, reasons = iter(found.records), {each.line: each.reason for each in found.bad}
         every = (
             {"id": str(row.get("id", "")), "failed": reasons[n]} if n in reasons else next(answers)

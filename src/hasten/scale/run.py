@@ -19,16 +19,16 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
 from hasten.errors import CorpusError, ModelError, WriteError
 from hasten.scale import places, shards
 from hasten.scale.shards import Shard
-from hasten.scale.work import Bad, Counts, Work, answer_all
+from hasten.scale.work import Answerer, Bad, Counts, Work
 from hasten.speedup.audit import Agreement
-from hasten.speedup.history import Counters
+from hasten.speedup.state import Counters
 from hasten.support.checks import brief, check_whole
 from hasten.support.terminal import Pace, Tell, tell_nobody
 from hasten.support.workers import in_processes
@@ -56,13 +56,6 @@ class Receipt(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kept: bool = False  # whether it was done before, and is only verified now
 
 
-class _Signed(msgspec.Struct, frozen=True):
-    """A receipt as its file holds it, with a digest of all it says: one that is damaged does not count."""
-
-    receipt: msgspec.Raw
-    sha256: str
-
-
 @dataclass(frozen=True)
 class Job:
     """The work of a run, sent to each worker once: it answers shards."""
@@ -85,8 +78,9 @@ class Job:
         self.work.begin(shard.number)
         began = time.process_time()
 
-        def answered() -> Iterator[list[Any]]:
-            for found in answer_all(self.work, shards.read(shard, self.max_line, bad), set_aside=True):
+        def answered() -> Iterator[Any]:
+            answerer = Answerer(self.work, set_aside=True, as_lines=self.suffix != ".parquet")
+            for found in answerer.in_order(shards.read(shard, self.max_line, bad)):
                 counts.update(found.counts)
                 bad.extend(found.bad)
                 yield found.records
@@ -97,25 +91,25 @@ class Job:
                 shards.write(part, answered(), self.work.kind)
             else:
                 with open(part, "wb") as file:
-                    file.writelines(map(self.work.encode, answered()))
+                    file.writelines(answered())
             digest = places.digest(str(part)) or ""
         bad.sort(key=lambda each: each.line)
         what, seconds = (shard.number, self.digest, shard.digest, digest), time.process_time() - began
         receipt = Receipt(*what, dict(counts), bad, _peak_memory(), seconds)
-        said = msgspec.json.encode(receipt)
-        signed = _Signed(msgspec.Raw(said), hashlib.sha256(said).hexdigest())
+        said = msgspec.json.encode(receipt)  # with a digest of all it says: one that is damaged does not count
+        signed = {"receipt": msgspec.Raw(said), "sha256": hashlib.sha256(said).hexdigest()}
         places.write(self._receipt(shard.number), msgspec.json.encode(signed))
         return receipt
 
     def finished(self, shard: Shard) -> Receipt | None:
         """Returns the receipt of a shard whose answers are there and whole."""
-        said = places.read(self._receipt(shard.number))
         try:
-            signed = msgspec.json.decode(said or b"", type=_Signed)
-            receipt = msgspec.json.decode(signed.receipt, type=Receipt)
-        except (ValueError, RecursionError):
+            signed = msgspec.json.decode(places.read(self._receipt(shard.number)) or b"", type=dict[str, msgspec.Raw])
+            said, sha256 = signed["receipt"], msgspec.json.decode(signed["sha256"])
+            receipt = msgspec.json.decode(said, type=Receipt)
+        except (KeyError, ValueError, RecursionError):
             return None
-        if hashlib.sha256(signed.receipt).hexdigest() != signed.sha256:
+        if hashlib.sha256(said).hexdigest() != sha256:
             return None
         if (receipt.shard, receipt.job, receipt.input) != (shard.number, self.digest, shard.digest):
             return None
@@ -128,31 +122,21 @@ class Job:
         return places.join(self.out, f"part-{shard:05d}.receipt.json")
 
 
-class Engine(Protocol):
-    """Answers shards, in any order, between `begin`, which is called while the input is read, and `end`."""
-
-    def begin(self) -> None:
-        """Makes ready: connects to a cluster."""
-        return
-
-    def __call__(self, job: Job, todo: Sequence[Shard], /) -> Iterator[Receipt]:
-        """Answers shards."""
-        ...
-
-    def end(self) -> None:
-        """Gives back what `begin` took; for the caller of `predict_shards`."""
-        return
-
-
-@dataclass(frozen=True)
-class Here(Engine):
-    """Answers shards in processes of this machine."""
+@dataclass
+class Here:
+    """Answers shards in processes of this machine; other engines do it elsewhere."""
 
     jobs: int = 1
 
+    def begin(self) -> None:
+        """Makes ready, while the input is read: connects to a cluster."""
+
     def __call__(self, job: Job, todo: Sequence[Shard], /) -> Iterator[Receipt]:
-        """Answers shards."""
+        """Answers shards, in any order."""
         return in_processes(job, todo, self.jobs)
+
+    def end(self) -> None:
+        """Gives back what `begin` took; for the caller of `predict_shards`."""
 
 
 @dataclass(frozen=True)
@@ -230,11 +214,11 @@ def predict_shards(
     out: str | os.PathLike[str],
     *,
     how: Sharding = DEFAULT,
-    engine: Engine = Here(),
+    engine: Here | None = None,
     tell: Tell = tell_nobody,
 ) -> Run:
     """Answers the records of files, or URLs, into a directory; what was done there before is kept."""
-    place = places.plain(out)
+    place, engine = places.plain(out), engine or Here()
     if how.format == "parquet":
         shards.columns(work.kind)  # pyarrow that is missing is told now
     tell("Reading the input", None)
@@ -254,7 +238,7 @@ def predict_shards(
     return run
 
 
-def _run(job: Job, todo: Sequence[Shard], engine: Engine, max_bad: int, tell: Tell) -> Run:
+def _run(job: Job, todo: Sequence[Shard], engine: Here, max_bad: int, tell: Tell) -> Run:
     counts, bad, n_kept, peak, seconds = Counts(), list[Bad](), 0, 0.0, 0.0
     n_lines, done, before, pace = sum(shard.n for shard in todo), 0, 0, Pace()
     seen = set()

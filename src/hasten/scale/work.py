@@ -4,29 +4,38 @@ A record is a line of JSON or a row of Parquet. One that cannot be read or answe
 with its place and the reason. `predict_stream` answers a stream of sentences in order, in constant memory, by one
 process or several: what `hasten predict` does. JSON lines go to the workers in blocks as they stand in the file, and
 come back as they will be written, so that this process only passes them on. Sentences of other formats are read here.
+`FlatWork` answers flat problems: a record has the name of a structure and a cost for each label.
 """
 
 from __future__ import annotations
 
 import gc
 import hashlib
+import json
+import math
 import os
 import tempfile
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
+
 import hasten.kernels
 from hasten.errors import CorpusError, NoAnswerError, ProblemError
+from hasten.model.batch import Batch
+from hasten.model.problem import Problem
+from hasten.model.structure import Structure
+from hasten.speedup.predictor import Speedup
 from hasten.support.terminal import Pace, Tell, tell_nobody
 from hasten.support.workers import in_processes
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.data.formats import format_of, read_corpus
-from hasten.tasks.text.lines import MAX_LINE, AnyPath, Block, Faults, called, read_blocks, write_blocks
+from hasten.tasks.text.lines import MAX_LINE, AnyPath, Block, Faults, called, parse_object, read_blocks, write_blocks
 
 try:
     import fcntl
@@ -116,47 +125,55 @@ Piece = Block | Chunk  # of a file; what is read, answered and written together
 
 
 class Answered(NamedTuple):
-    """The answers to a piece, in order, as records or as the lines that these become; what could not be answered."""
+    """The answers to a piece, in order, as lines of a file or as records; what could not be answered."""
 
     records: Any
     counts: Counts
     bad: list[Bad]
 
 
-def answer_all(work: Work, pieces: Iterable[Piece], *, set_aside: bool = False) -> Iterator[Answered]:
-    """Answers pieces in order; a thread reads the next one while kernels, which need no lock, answer this one."""
-    stream = ((piece, work.read(piece)) for piece in pieces)
-    with ThreadPoolExecutor(1) as pool:
-        coming = pool.submit(next, stream, None)
-        while (read := coming.result()) is not None:
+@dataclass(frozen=True)
+class Answerer:
+    """Answers pieces; sent to each worker once. What is bad is an error that says where it stands, or is set aside."""
+
+    work: Work
+    set_aside: bool = False
+    as_lines: bool = True  # whether answers become the lines of a file, or stay records
+
+    def __call__(self, piece: Piece) -> Answered:
+        """Answers a piece."""
+        with _without_cycles():
+            return self._answer(piece, self.work.read(piece))
+
+    def in_order(self, pieces: Iterable[Piece]) -> Iterator[Answered]:
+        """Answers pieces; a thread reads the next one while kernels, which need no lock, answer this one."""
+        stream = ((piece, self.work.read(piece)) for piece in pieces)
+        with _without_cycles(), ThreadPoolExecutor(1) as pool:
             coming = pool.submit(next, stream, None)
-            yield _answer(work, *read, set_aside)
+            while (read := coming.result()) is not None:
+                coming = pool.submit(next, stream, None)
+                yield self._answer(*read)
 
-
-def answer(work: Work, piece: Piece, *, set_aside: bool = False) -> Answered:
-    """Answers a piece. What is bad is an error that says where it stands, or is set aside."""
-    return _answer(work, piece, work.read(piece), set_aside)
-
-
-def _answer(work: Work, piece: Piece, items: Items, set_aside: bool) -> Answered:
-    bad = [Bad(piece.file, number, str(error)) for number, error in items.refused]
-    if bad and not set_aside:
-        raise CorpusError(str(bad[0])) from items.refused[0][1]
-    try:
-        return Answered(*work.answer(items), bad)
-    except FAULTS:
-        if not set_aside:
-            raise
-    records, counts = list[Any](), Counts()
-    for n, number in enumerate(items.numbers):
+    def _answer(self, piece: Piece, items: Items) -> Answered:
+        bad = [Bad(piece.file, number, str(error)) for number, error in items.refused]
+        if bad and not self.set_aside:
+            raise CorpusError(str(bad[0])) from items.refused[0][1]
         try:
-            more, counted = work.answer(items.part(n, n + 1))
-        except FAULTS as error:
-            bad.append(Bad(piece.file, number, str(error)))
-        else:
-            records += more
-            counts += counted
-    return Answered(records, counts, sorted(bad, key=lambda each: each.line))
+            records, counts = self.work.answer(items)
+        except FAULTS:
+            if not self.set_aside:
+                raise
+            records, counts = list[Any](), Counts()
+            for n, number in enumerate(items.numbers):
+                try:
+                    more, counted = self.work.answer(items.part(n, n + 1))
+                except FAULTS as error:
+                    bad.append(Bad(piece.file, number, str(error)))
+                else:
+                    records += more
+                    counts += counted
+        bad.sort(key=lambda each: each.line)
+        return Answered(self.work.encode(records) if self.as_lines else records, counts, bad)
 
 
 def warm_once_per_node(work: Work) -> None:
@@ -238,23 +255,6 @@ def read_pieces(
         yield Chunk(called(path), at, some)
 
 
-@dataclass(frozen=True)
-class Answer:
-    """Answers lines with lines; sent to each worker once."""
-
-    work: Work
-    set_aside: bool = False
-
-    def __call__(self, piece: Piece) -> Answered:
-        """Answers a piece."""
-        with _without_cycles():
-            return self.written(answer(self.work, piece, set_aside=self.set_aside))
-
-    def written(self, found: Answered) -> Answered:
-        """Returns answers as they will stand in the file."""
-        return found._replace(records=self.work.encode(found.records))
-
-
 @contextmanager
 def _without_cycles() -> Iterator[None]:
     """Pauses the search for cyclic garbage, a fifth of the time: a piece makes many objects, and no cycles of them."""
@@ -269,9 +269,108 @@ def _without_cycles() -> Iterator[None]:
 
 def answer_stream(work: Work, pieces: Iterable[Piece], *, jobs: int = 1, set_aside: bool = False) -> Iterator[Answered]:
     """Yields the answers to pieces as lines of JSON, in order; they do not depend on the number of jobs."""
-    do = Answer(work, set_aside)
-    if jobs > 1:
-        yield from in_processes(do, pieces, jobs)
-        return
-    with _without_cycles():
-        yield from map(do.written, answer_all(work, pieces, set_aside=set_aside))
+    do = Answerer(work, set_aside)
+    return in_processes(do, pieces, jobs) if jobs > 1 else do.in_order(pieces)
+
+
+class Named(NamedTuple):
+    """A problem with its id, and the name of its structure."""
+
+    id: str
+    structure: str
+    problem: Problem
+
+
+@dataclass(eq=False)
+class FlatWork:
+    """Answers problems of the structures given by name.
+
+    Each shard is answered by a copy of the speedup as it was given, which draws its audits by its seed and the number
+    of the shard: so answers, counters and audits depend neither on who answers which shard, nor on how many do.
+    """
+
+    speedup: Speedup
+    structures: Mapping[str, Structure]
+    _mine: Speedup | None = field(default=None, init=False, repr=False)  # for the shard at hand
+
+    kind = "flat"
+
+    def __post_init__(self) -> None:
+        if self.speedup.learn:
+            raise ProblemError("A speedup that learns as it works cannot be copied to shards. Set learn=False.")
+        if not self.structures:
+            raise ProblemError("Flat problems need structures: name at least one.")
+        self.warm()  # a speedup that cannot answer is refused now
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"speedup": self.speedup, "structures": dict(self.structures), "_mine": None}
+
+    @property
+    def digest(self) -> str:
+        """Changes with whatever can change an answer."""
+        digest = hashlib.sha256(self.speedup.digest.encode())
+        for name in sorted(self.structures):
+            digest.update(f"{name} {self.structures[name].schema.digest}".encode())
+            digest.update(self.structures[name].graph.buffer.tobytes())
+        return digest.hexdigest()
+
+    def warm(self) -> None:
+        """Answers a problem of each structure, which takes the kernels that others take."""
+        mine, rng = self.speedup.for_shard(0), np.random.default_rng(0)
+        for shape in self.structures.values():
+            mine.predict(shape.batch(rng.normal(size=(2, shape.n_labels))))
+
+    def begin(self, shard: int) -> None:
+        """Begins a shard: what is drawn from now on depends on its number alone."""
+        self._mine = self.speedup.for_shard(shard)
+
+    def read(self, piece: Piece) -> Items:
+        """Reads problems."""
+        problems, numbers, refused = list[Named](), list[int](), list[tuple[int, CorpusError]]()
+        for number, entry in piece.entries():
+            try:
+                record = parse_object(entry) if isinstance(entry, str | bytes) else entry
+                problems.append(self._read(record, str(number)))
+                numbers.append(number)
+            except FAULTS as error:
+                refused.append((number, CorpusError(str(error))))
+        return Items(problems, numbers, refused)
+
+    def _read(self, record: Record, default_id: str) -> Named:
+        name = record.get("structure")
+        if name is None and len(self.structures) == 1:
+            name = next(iter(self.structures))
+        if not isinstance(name, str) or name not in self.structures:
+            names = ", ".join(sorted(self.structures))
+            raise CorpusError(f"There is no structure {str(name)[:60]!r}. There are {names}.")
+        costs = record.get("costs")
+        if not isinstance(costs, list):
+            raise CorpusError("'costs' should be a list of numbers, one for each label.")
+        if not isinstance(record.get("id", ""), str):
+            raise CorpusError("'id' should be a string. Put it in quotes.")
+        return Named(record.get("id", default_id), name, self.structures[name].problem(costs))
+
+    def answer(self, items: Items) -> tuple[list[Record], Counts]:
+        """Returns answers, and the counters of the speedup."""
+        if not items.values:
+            return [], Counts()
+        if self._mine is None:
+            self.begin(0)
+        assert self._mine is not None
+        before = Counts(self._mine.counters.as_dict())
+        answers = self._mine.predict(Batch.of([each.problem for each in items.values]))
+        counts = Counts(self._mine.counters.as_dict())
+        counts.subtract(before)
+        records = []
+        for (id, structure, _), found in zip(items.values, answers, strict=True):
+            record: Record = {"id": id, "structure": structure}
+            if found.values is not None:
+                record |= {"labels": found.names, "cost": float(found.cost) if math.isfinite(found.cost) else None}
+            record |= {"proved": bool(found.proved), "source": found.source.value, "status": found.status.value}
+            records.append(record | ({"failed": found.reason} if found.reason else {}))
+        counts["failed"] = sum("failed" in record for record in records)
+        return records, counts
+
+    def encode(self, records: Sequence[Record]) -> bytes:
+        """Returns answers as lines of JSON."""
+        return "".join(json.dumps(record) + "\n" for record in records).encode()

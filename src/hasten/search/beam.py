@@ -26,7 +26,6 @@ from hasten.search.recorder import ArcRecorder, BeamRecorder, SearchRecorder
 from hasten.support.arrays import FloatArray, IntArray, ranges
 from hasten.support.checks import check_number, check_vector, check_width
 from hasten.support.clock import in_parallel
-from hasten.support.words import amount
 from hasten.trace.events import Trace
 
 NO_WEIGHTS = np.zeros(0)
@@ -106,9 +105,6 @@ class BeamSearch(Searcher):
 
     width
         Nodes kept at each step, from 1 to 65,536. 1, the default, is greedy.
-    spread
-        Drops nodes whose priority is more than this above the best one's: a beam that narrows where it is sure. At
-        least 0; inf, the default, drops none.
 
     Ranking the nodes:
 
@@ -135,12 +131,10 @@ class BeamSearch(Searcher):
     enforce: bool = True
     look_ahead: bool = False
     theta: float = math.inf
-    spread: float = math.inf
 
     def __post_init__(self) -> None:
         check_width(self.width)
         check_number("theta", self.theta)
-        check_number("spread", self.spread)
         if self.weights is not None:
             object.__setattr__(self, "weights", check_vector("The weights of a heuristic", self.weights))
 
@@ -188,16 +182,13 @@ class BeamSearch(Searcher):
         said = ["Greedy search" if self.width == 1 else f"Beam search with a beam of {self.width:,}"]
         said += [] if self.weights is None else ["a learned heuristic"]
         said += ["look-ahead"] if self.look_ahead else []
-        said += [f"a spread of {amount(self.spread)}"] if self.spread < math.inf else []
         said += [f"theta = {theta_in_words(self.theta)}"] if self.theta < math.inf else []
         said += [] if self.enforce else ["constraints ignored"]
         return BeamRecorder(problem, names, reference, ", ".join(said), self.width, self.theta)
 
     def prepared(self, batch: Batch) -> tuple[FloatArray, nodes.Options]:
         """Returns its weights, checked against the batch, and its options: the arguments of a kernel."""
-        options = nodes.Options(
-            int(self.width), float(self.theta), float(self.spread), bool(self.enforce), bool(self.look_ahead)
-        )
+        options = nodes.Options(int(self.width), float(self.theta), bool(self.enforce), bool(self.look_ahead))
         if self.weights is None:
             return NO_WEIGHTS, options
         for structure in batch.structures:
@@ -263,7 +254,7 @@ class ReducedSearch(Searcher):
         check_width(self.width)
 
     def _driver(self, batch: Batch) -> Driver:
-        options = nodes.Options(int(self.width), math.inf, math.inf, True, bool(self.look_ahead))
+        options = nodes.Options(int(self.width), math.inf, True, bool(self.look_ahead))
         left = addresses(batch.structures, self.max_join)[batch.structure]
         return partial(drivers.search_reduced, batch.arrays, left, options)
 

@@ -209,6 +209,8 @@ class BeamRecorder(SearchRecorder):
         if outcome == loop.DONE:
             node, gap = next(b for b in range(n) if (before[b] == nodes.labels[0]).all()), second - least
             self.choice = Choice(node, gap, theta == 0.0 or gap > theta, self.late)
+        elif outcome == loop.DEAD_END:  # after the last costs came
+            self.steps[-1].computed += self.late
         return outcome
 
 

@@ -1,4 +1,4 @@
-"""The application: a raw ASGI app that routes requests, checks them, and waits for their answers."""
+"""The application: it routes requests, checks them, and answers them, at once or when their batch is done."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import re
 import secrets
 import threading
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -23,7 +22,7 @@ from hasten.errors import HastenError
 from hasten.journal import Journal
 from hasten.serve import oip
 from hasten.serve.batching import Batch, Batcher, Request
-from hasten.serve.calls import Call, Disconnected, HttpError, Limits, checked, told
+from hasten.serve.connection import Call, HttpError, Limits, Reply
 from hasten.serve.lanes import Full, Lane
 from hasten.serve.lifetime import PAGE
 from hasten.serve.metrics import Metrics
@@ -32,20 +31,20 @@ from hasten.serve.served import Served
 from hasten.serve.telling import Teller
 
 log = logging.getLogger("hasten.serve")
-JSON = (b"content-type", b"application/json")
 TYPES = {"html": b"text/html; charset=utf-8", "js": b"text/javascript", "css": b"text/css"}
 POLICY = (
-    b"default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
-    b"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    b"x-content-type-options: nosniff\r\ncontent-security-policy: default-src 'none'; script-src 'self'; "
+    b"style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; "
+    b"form-action 'none'; frame-ancestors 'none'\r\n"
 )
-AGAIN = (b"retry-after", b"1")
+AGAIN = b"retry-after: 1\r\n"
 LOCAL = re.compile(rb"(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?")
 NUMBER = re.compile(rb'\s*\{\s*"number"\s*:\s*(\d{1,15})\s*\}\s*')  # of an input that the page shows
-Reply = tuple[int, bytes, Sequence[tuple[bytes, bytes]]]
+Handler = Callable[[Call], Reply | None]
 
 
 class App:
-    """The ASGI app of one model."""
+    """Everything that a server of one model answers."""
 
     def __init__(
         self,
@@ -66,33 +65,34 @@ class App:
         self.ready = False
         self.failed: BaseException | None = None  # why it will never be ready
         self.batcher: Batcher  # once the loop runs
-        self._ids, self._run = itertools.count(1), secrets.token_hex(4)
+        self._ids, self._run = itertools.count(1), secrets.token_hex(4).encode()
         name = f"/v2/models/{served.name}"
         of_version = f"{name}/versions/{served.version}"
-        self.routes: dict[str, tuple[str, Callable[[Call], Awaitable[Reply]]]] = {
-            "/predict": ("POST", self.predict),
-            "/explain": ("POST", self.explain),
-            "/feedback": ("POST", self.feedback),
-            "/v2": ("GET", self.server),
-            "/v2/health/live": ("GET", self.live),
-            "/v2/health/ready": ("GET", self.is_ready),
-            "/openapi.json": ("GET", self.openapi),
-            "/metrics": ("GET", self.prometheus),
-            "/lifetime": ("GET", self.windows),
-            "/": ("GET", self.page),
+        self.routes: dict[str, tuple[bytes, Handler]] = {
+            "/predict": (b"POST", self.predict),
+            "/explain": (b"POST", self.explain),
+            "/feedback": (b"POST", self.feedback),
+            "/v2": (b"GET", self.server),
+            "/v2/health/live": (b"GET", self.live),
+            "/v2/health/ready": (b"GET", self.is_ready),
+            "/openapi.json": (b"GET", self.openapi),
+            "/metrics": (b"GET", self.prometheus),
+            "/lifetime": (b"GET", self.windows),
+            **dict.fromkeys(("/", "/page.css", "/page.js"), (b"GET", self.page)),
         }
         for path in (name, of_version):
             self.routes |= {
-                path: ("GET", self.model),
-                f"{path}/ready": ("GET", self.is_ready),
-                f"{path}/infer": ("POST", self.infer),
+                path: (b"GET", self.model),
+                f"{path}/ready": (b"GET", self.is_ready),
+                f"{path}/infer": (b"POST", self.infer),
             }
 
     # -- the lifetime of the server ---------------------------------------------------------------------
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Starts the fast lane, and warms up in a thread."""
-        self.batcher = Batcher(self.served, self.lane, self.journal, self._seen, self.limits.waiting, loop)
+        told = self._answered, self._seen
+        self.batcher = Batcher(self.served, self.lane, self.journal, told, self.limits.waiting, loop)
         threading.Thread(target=self._warm, name="hasten warm-up", daemon=True).start()
 
     def _warm(self) -> None:
@@ -118,10 +118,9 @@ class App:
     def sweep(self) -> None:
         """Gives up on requests that took too long; called now and then."""
         limit = time.monotonic() - self.limits.seconds
-        for request in [each for each in self.batcher.waiting if each.began < limit]:
-            self.batcher.waiting.discard(request)
-            if not request.future.done():
-                request.future.set_result(HttpError(504, "No answer in time. Ask again later.", AGAIN))
+        for request in [each for each in self.batcher.waiting if each.call.began < limit]:
+            request.reply = HttpError(504, "No answer in time. Ask again later.", AGAIN)
+            self.batcher.finish(request)
         self.lane.sweep()
         self.teller.tell()
 
@@ -132,132 +131,120 @@ class App:
 
     # -- requests ---------------------------------------------------------------------------------------
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answers a request."""
-        if scope["type"] != "http":
-            return
-        headers = dict(scope["headers"])
-        given = headers.get(b"x-request-id", b"")
-        id = given if 0 < len(given) <= 64 and given.isalnum() else f"{self._run}{next(self._ids):x}".encode()
+    def __call__(self, call: Call) -> None:
+        """Answers a request, or sees to it that it is answered later."""
+        given = call.headers.get(b"x-request-id", b"")
+        call.id = given if 0 < len(given) <= 64 and given.isalnum() else b"%b%x" % (self._run, next(self._ids))
         try:
-            call = Call(scope, headers, receive, id.decode(), self.limits)
-            status, body, more = await self._answer(call)
+            reply = self._handler(call)(call)
         except HttpError as error:
-            status, body, more = error.status, told(error), error.headers
-        except Disconnected:
-            return
+            reply = error.reply
         except Exception:
-            log.exception("A request failed.", extra={"id": id.decode()})
-            status, body, more = 500, told("This is our mistake; the log of the server says more."), ()
-        self.metrics.responses[status] += 1
-        if status >= 400 and "/health/" not in scope["path"]:
-            log.warning(
-                body.decode(errors="replace"), extra={"id": id.decode(), "path": scope["path"], "status": status}
-            )
-        answer = [(b"content-length", str(len(body)).encode()), (b"x-request-id", id), *more]
-        if not any(name == b"content-type" for name, _ in more):
-            answer.append(JSON)
-        await send({"type": "http.response.start", "status": status, "headers": answer})
-        await send({"type": "http.response.body", "body": body})
+            log.exception("A request failed.", extra={"id": call.id.decode()})
+            reply = HttpError(500, "This is our mistake; the log of the server says more.").reply
+        if reply is not None:
+            self._send(call, reply)
 
-    async def _answer(self, call: Call) -> Reply:
-        path = call.scope["path"]
-        route = self.routes.get(path)
-        if self.token is not None and not path.startswith("/v2/health/"):
-            if not hmac.compare_digest(call.headers.get(b"authorization", b""), self.token):
-                raise HttpError(401, "Give the token: Authorization: Bearer …", (b"www-authenticate", b"Bearer"))
-        elif self.token is None and not LOCAL.fullmatch(call.headers.get(b"host", b"localhost")):
-            raise HttpError(421, "Without a token, this server answers to localhost alone.")
-        origin = call.headers.get(b"origin")
-        if origin is not None and origin.partition(b"://")[2] != call.headers.get(b"host"):
+    def _send(self, call: Call, reply: Reply) -> None:
+        self.metrics.responses[reply.status] += 1
+        if reply.status >= 400 and "/health/" not in call.path:
+            about = {"id": call.id.decode(), "path": call.path, "status": reply.status}
+            log.warning(reply.body.decode(errors="replace"), extra=about)
+        call.connection.send(call, reply)
+
+    def _handler(self, call: Call) -> Handler:
+        """Returns who answers a request, if it may be asked."""
+        headers, path = call.headers, call.path
+        if call.error is not None:
+            raise call.error
+        host = headers.get(b"host", b"localhost")
+        if self.token is None:
+            if not LOCAL.fullmatch(host):
+                raise HttpError(421, "Without a token, this server answers to localhost alone.")
+        elif not (
+            path.startswith("/v2/health/") or hmac.compare_digest(headers.get(b"authorization", b""), self.token)
+        ):
+            raise HttpError(401, "Give the token: Authorization: Bearer …", b"www-authenticate: Bearer\r\n")
+        origin = headers.get(b"origin")
+        if origin is not None and origin.partition(b"://")[2] != host:
             raise HttpError(403, "Pages of other sites may not ask this server.")
-        if route is None:
-            if path in ("/page.css", "/page.js"):
-                return self.file(path[1:])
+        if path not in self.routes:
             raise HttpError(404, f"There is no {path[:80]!r}. /openapi.json has every address.")
-        method, handler = route
-        if call.scope["method"] != method:
-            raise HttpError(405, f"{path} takes {method}.", (b"allow", method.encode()))
-        return await handler(call)
+        method, handler = self.routes[path]
+        if call.method != method:
+            raise HttpError(405, f"{path} takes {method.decode()}.", b"allow: %b\r\n" % method)
+        if b"content-encoding" in headers:
+            raise HttpError(415, "Send the body as it is, without an encoding.")
+        return handler
 
-    async def _wait(self, parts: Sequence[Any], call: Call, body: bytes, encode: Callable[[Request], Any]) -> Reply:
-        """Queues parts that were checked, and waits for the reply."""
-        if not self.ready:
-            raise HttpError(503, "Not ready yet: kernels are being loaded.", AGAIN)
-        future = asyncio.get_running_loop().create_future()
-        n_items = sum(map(self.served.size, parts))
-        request = Request(call.id, parts, n_items, body, encode, future, call.began)
+    def _queue(self, call: Call, parts: Sequence[Any], encode: Callable[[Request], Reply]) -> None:
+        """Queues parts that were checked."""
+        self._check_ready()
         try:
-            self.batcher.put(request)
+            self.batcher.put(Request(call, parts, sum(map(self.served.size, parts)), encode))
         except Full:
             raise HttpError(503, "Too many requests are waiting. Ask again later.", AGAIN) from None
-        reply = await future
-        if isinstance(reply, HttpError):
-            raise reply
+
+    def _check_ready(self) -> None:
+        if not self.ready:
+            why = "kernels are being loaded" if self.failed is None else f"the model cannot answer: {self.failed}"
+            raise HttpError(503, f"Not ready: {why}.", AGAIN)
+
+    def _answered(self, request: Request) -> None:
+        """Sends the reply of a request that was queued, or why there is none."""
+        reply = request.reply
         if isinstance(reply, Full):
-            raise HttpError(503, "Too many requests wait for the black box. Ask again later.", AGAIN)
-        if isinstance(reply, HastenError):
-            raise HttpError(422, str(reply))
-        if isinstance(reply, BaseException):
-            raise HttpError(503, f"No answer: {type(reply).__name__}: {reply}", AGAIN)
-        found, headers = reply
-        return 200, found, headers
+            reply = HttpError(503, "Too many requests wait for the black box. Ask again later.", AGAIN)
+        elif isinstance(reply, HastenError):
+            reply = HttpError(422, str(reply))
+        elif not isinstance(reply, Reply | HttpError):
+            reply = HttpError(503, f"No answer: {type(reply).__name__}: {reply}", AGAIN)
+        self._send(request.call, reply if isinstance(reply, Reply) else reply.reply)
 
-    async def predict(self, call: Call) -> Reply:
+    def predict(self, call: Call) -> None:
         """Answers one input in JSON, or a list of them."""
-        body = await call.body()
-        parts, several = checked(self.served.parts, body)
+        parts, several = checked(self.served.parts, call.body)
 
-        def encode(request: Request) -> tuple[bytes, Sequence[Any]]:
+        def encode(request: Request) -> Reply:
             told = [
                 self.served.told(part, found.columns, at)
                 for part, found in zip(parts, request.found, strict=True)
                 for at in range(found.at, found.at + found.n)
             ]
-            return msgspec.json.encode(told if several else told[0]), ()
+            return Reply(msgspec.json.encode(told if several else told[0]))
 
-        return await self._wait(parts, call, body, encode)
+        self._queue(call, parts, encode)
 
-    async def infer(self, call: Call) -> Reply:
+    def infer(self, call: Call) -> None:
         """Answers a request of the Open Inference Protocol."""
-        body, header = await call.body(), call.headers.get(oip.LENGTH)
-        parts, asked = checked(oip.read, self.served, body, header)
-        kept = body if header is None else body[: int(header)]
-        return await self._wait(
-            parts, call, kept, lambda request: oip.write(self.served, asked, request.found, self.version)
-        )
+        parts, asked, call.body = checked(oip.read, self.served, call.body, call.headers.get(oip.LENGTH))
+        self._queue(call, parts, lambda request: oip.write(self.served, asked, request.found, self.version))
 
-    async def explain(self, call: Call) -> Reply:
+    def explain(self, call: Call) -> None:
         """Tells how one input is answered."""
-        body = await call.body()
-        number = NUMBER.fullmatch(body)
+        body, number = call.body, NUMBER.fullmatch(call.body)
         if number is not None:
             given = self.teller.lifetime.input(int(number[1]))
             if given is None:
                 raise HttpError(404, "That input is gone, or cannot be explained.")
             body = msgspec.json.encode(given)
         parts, several = checked(self.served.parts, body)
-        if several or not self.ready:
-            raise HttpError(400 if several else 503, "Explain one input, not a list." if several else "Not ready yet.")
+        if several:
+            raise HttpError(400, "Explain one input, not a list.")
+        self._check_ready()
         problem, names = checked(self.served.problem, parts[0])
         try:
-            future: Future[Any] = self.lane.explain(problem, names)
+            future = self.lane.explain(problem, names)
         except (Full, RuntimeError):
             raise HttpError(503, "Too many requests wait for the slow lane. Ask again later.", AGAIN) from None
-        try:
-            found = await asyncio.wait_for(asyncio.wrap_future(future), self.limits.seconds)
-        except TimeoutError:
-            raise HttpError(504, "The explanation takes too long. Choose a smaller input.") from None
-        return 200, msgspec.json.encode(found), ()
+        self.batcher.follow(Request(call, (), 0, lambda request: Reply(b"")), future)
 
-    async def feedback(self, call: Call) -> Reply:
+    def feedback(self, call: Call) -> None:
         """Takes in what an answer should have been, and keeps it in the journal."""
-        body = await call.body()
-        checked(msgspec.json.decode, body, type=dict[str, Any])
+        checked(msgspec.json.decode, call.body, type=dict[str, Any])
         if self.journal is None:
             raise HttpError(409, "Feedback needs a journal. Start the server with --journal FILE.")
-        _, reply, headers = await self._wait((), call, body, lambda request: (b'{"kept":true}', ()))
-        return 202, reply, headers
+        self._queue(call, (), lambda request: Reply(b'{"kept":true}', 202))
 
     # -- what it is -------------------------------------------------------------------------------------
 
@@ -266,30 +253,28 @@ class App:
         """The version that answers now."""
         return str(self.served.state().get("version", self.served.version))
 
-    async def server(self, call: Call) -> Reply:
+    def server(self, call: Call) -> Reply:
         """Says what this server is."""
-        about = {"name": "hasten", "version": hasten.__version__, "extensions": ["binary_tensor_data"]}
-        return 200, msgspec.json.encode(about), ()
+        return said({"name": "hasten", "version": hasten.__version__, "extensions": ["binary_tensor_data"]})
 
-    async def live(self, call: Call) -> Reply:
+    def live(self, call: Call) -> Reply:
         """Says that it runs."""
-        return 200, b'{"live":true}', ()
+        return said({"live": True})
 
-    async def is_ready(self, call: Call) -> Reply:
+    def is_ready(self, call: Call) -> Reply:
         """Says whether kernels are compiled, so that it answers at once."""
-        if self.failed is not None:
-            raise HttpError(503, f"The model cannot answer: {self.failed}")
-        return (200, b'{"ready":true}', ()) if self.ready else (503, b'{"ready":false}', (AGAIN,))
+        self._check_ready()
+        return said({"ready": True})
 
-    async def model(self, call: Call) -> Reply:
+    def model(self, call: Call) -> Reply:
         """Says what the model takes and gives."""
-        return 200, msgspec.json.encode(oip.metadata(self.served, self.version)), ()
+        return said(oip.metadata(self.served, self.version))
 
-    async def openapi(self, call: Call) -> Reply:
+    def openapi(self, call: Call) -> Reply:
         """Describes every address."""
-        return 200, msgspec.json.encode(describe(self.served)), ()
+        return said(describe(self.served))
 
-    async def prometheus(self, call: Call) -> Reply:
+    def prometheus(self, call: Call) -> Reply:
         """Tells Prometheus what was counted."""
         gauges = {
             "queue": ("Requests that are not answered yet.", float(len(self.batcher.waiting))),
@@ -297,24 +282,35 @@ class App:
             "ready": ("Whether it is ready.", float(self.ready)),
         }
         text = self.metrics.text(self.served.name, self.served.state(), gauges)
-        return 200, text.encode(), ((b"content-type", b"text/plain; version=0.0.4; charset=utf-8"),)
+        return Reply(text.encode(), kind=b"text/plain; version=0.0.4; charset=utf-8")
 
-    async def windows(self, call: Call) -> Reply:
+    def windows(self, call: Call) -> Reply:
         """Tells the page of the windows since some time."""
-        given = parse_qs(call.scope["query_string"].decode("latin-1")).get("since", ["-1"])[0]
+        given = parse_qs(call.query.decode("latin-1")).get("since", ["-1"])[0]
         if not re.fullmatch(r"-?\d{1,15}", given, re.ASCII):
             raise HttpError(400, f"since is the number of a revision, not {given[:20]!r}.")
         self.teller.tell()
-        return 200, msgspec.json.encode(self.teller.lifetime.state(int(given))), ()
+        return said(self.teller.lifetime.state(int(given)))
 
-    async def page(self, call: Call) -> Reply:
-        """Shows the page."""
-        return self.file("index.html")
-
-    def file(self, name: str) -> Reply:
+    def page(self, call: Call) -> Reply:
         """Returns a file of the page."""
-        headers = (b"content-type", TYPES[name.rpartition(".")[2]]), (b"content-security-policy", POLICY)
-        return 200, (PAGE / name).read_bytes(), (*headers, (b"x-content-type-options", b"nosniff"))
+        name = call.path[1:] or "index.html"
+        return Reply((PAGE / name).read_bytes(), kind=TYPES[name.rpartition(".")[2]], headers=POLICY)
+
+
+def said(data: object) -> Reply:
+    """Returns data as JSON."""
+    return Reply(msgspec.json.encode(data))
+
+
+def checked(read: Callable[..., Any], *args: Any, **settings: Any) -> Any:
+    """Returns what a reader makes of a request; what is wrong with that is told to the client."""
+    try:
+        return read(*args, **settings)
+    except (HastenError, msgspec.DecodeError, UnicodeError) as error:
+        raise HttpError(400, str(error)) from None
+    except RecursionError:
+        raise HttpError(400, "The body is nested too deeply.") from None
 
 
 def warm(served: Served[Any]) -> None:

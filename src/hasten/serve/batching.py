@@ -1,4 +1,5 @@
-"""Natural batching: all that comes while one batch is answered is the next batch; there is no timer.
+"""Natural batching: all that comes while one batch is answered, and as long as each turn of the loop brings more, is
+the next batch; there is no timer.
 
 A batch calls the kernels, writes one transaction to the journal, and only then hands over the replies; so whatever was
 replied is in the journal. Short batches are answered in the event loop itself, because a second thread, each time it
@@ -19,16 +20,19 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from hasten.errors import HastenError
 from hasten.journal import Journal
+from hasten.serve.connection import Call, HttpError, Reply
 from hasten.serve.lanes import Full, Lane
 from hasten.serve.served import Columns, Found, Served
 
 log = logging.getLogger(__name__)
 AT_ONCE = 256  # requests of a batch
-SHORT = 2e-3  # seconds that a batch may take in the event loop
+SHORT = 4e-3  # processor seconds that a batch may take in the event loop
+CLOSED = "The slow lane was closed."
 WEIGHT = 0.1  # of the latest batch in what an item is thought to take
 
 
@@ -36,16 +40,13 @@ WEIGHT = 0.1  # of the latest batch in what an item is thought to take
 class Request:
     """A request that was checked, and waits for its answer; one without parts is feedback, to be kept."""
 
-    id: str
+    call: Call
     parts: Sequence[Any]
     n_items: int
-    body: bytes
-    encode: Callable[[Request], tuple[bytes, Sequence[tuple[bytes, bytes]]]]
-    future: asyncio.Future[Any]
-    began: float
+    encode: Callable[[Request], Reply]
     found: list[Found] = field(default_factory=list)
     n_open: int = 0  # parts in the slow lane
-    reply: Any = None  # the body and headers, or an error
+    reply: Reply | BaseException | None = None
     slow: bool = False  # whether the slow lane was asked
 
 
@@ -54,8 +55,7 @@ class Batch:
     """What was done at once, for metrics and the page."""
 
     requests: list[Request]  # that are done
-    when: float = 0.0
-    seconds: float = 0.0
+    seconds: float = 0.0  # of the processor
     sources: Counter[tuple[str, bool]] = field(default_factory=Counter)  # items by source, and whether they are proved
     n_asked: int = 0  # items handed to the slow lane
 
@@ -68,15 +68,17 @@ class Batcher:
         served: Served[Any],
         lane: Lane,
         journal: Journal | None,
-        seen: Callable[[Batch], None],
+        told: tuple[Callable[[Request], None], Callable[[Batch], None]],
         most: int,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
-        self.served, self.lane, self.journal, self.seen, self.most, self.loop = served, lane, journal, seen, most, loop
+        self.served, self.lane, self.journal, self.most, self.loop = served, lane, journal, most, loop
+        self.answered, self.seen = told  # what is called with each request that is done, and with each batch
         self.waiting: set[Request] = set()  # all that is not answered yet
         self._next: list[Request] = []  # that came since the last batch, or are back from the slow lane
+        self._n_before = 0  # how many there were one turn of the loop ago
         self._busy = False  # whether a batch is under way, or about to be
-        self._seconds = SHORT / AT_ONCE  # that an item takes
+        self._seconds = SHORT / AT_ONCE  # of the processor that an item takes
         self._thread = ThreadPoolExecutor(1, "hasten fast lane")
 
     def put(self, request: Request) -> None:
@@ -93,7 +95,12 @@ class Batcher:
             self.loop.call_soon(self._begin)
 
     def _begin(self) -> None:
-        """Answers what came."""
+        """Answers what came, once a turn of the loop brings no more."""
+        if self._n_before < len(self._next) < AT_ONCE:
+            self._n_before = len(self._next)
+            self.loop.call_soon(self._begin)
+            return
+        self._n_before = 0
         batch, self._next = self._next[:AT_ONCE], self._next[AT_ONCE:]
         if sum([request.n_items for request in batch]) * self._seconds < SHORT:
             self._end(self._answer(batch))
@@ -103,9 +110,7 @@ class Batcher:
 
     def _end(self, batch: Batch) -> None:
         for request in batch.requests:
-            self.waiting.discard(request)
-            if not request.future.done():
-                request.future.set_result(request.reply)
+            self.finish(request)
         try:
             self.seen(batch)
         except Exception:
@@ -113,6 +118,23 @@ class Batcher:
         self._busy = bool(self._next)
         if self._busy:
             self.loop.call_soon(self._begin)
+
+    def finish(self, request: Request) -> None:
+        """Tells that a request is done, once."""
+        if request in self.waiting:
+            self.waiting.discard(request)
+            self.answered(request)
+
+    def follow(self, request: Request, future: Future[Any]) -> None:
+        """Waits for the slow lane to end a request, as JSON."""
+        self.waiting.add(request)
+
+        def end(done: Future[Any]) -> None:
+            error = RuntimeError(CLOSED) if done.cancelled() else done.exception()
+            request.reply = error or Reply(msgspec.json.encode(done.result()))
+            self._in_loop(self.finish, request)
+
+        future.add_done_callback(end)
 
     def _in_loop(self, do: Callable[..., Any], *args: Any) -> None:
         with suppress(RuntimeError):  # the loop has ended
@@ -125,7 +147,7 @@ class Batcher:
     # -- in the loop, or in the thread ------------------------------------------------------------------
 
     def _answer(self, requests: list[Request]) -> Batch:
-        began, batch = time.perf_counter(), Batch([])
+        began, batch = time.thread_time(), Batch([])
         new = [request for request in requests if not request.found and request.parts]
         try:
             self._quick(new)
@@ -142,7 +164,7 @@ class Batcher:
             batch.requests = requests
             for request in requests:
                 request.reply = error
-        batch.when, batch.seconds = time.time(), time.perf_counter() - began
+        batch.seconds = time.thread_time() - began
         n_items = sum([request.n_items for request in new])
         if n_items:
             self._seconds += WEIGHT * (batch.seconds / n_items - self._seconds)
@@ -162,7 +184,7 @@ class Batcher:
                     self._quick([request])
                 return
             if not isinstance(error, HastenError):
-                log.exception("A request cannot be answered.", extra={"id": new[0].id})
+                log.exception("A request cannot be answered.", extra={"id": new[0].call.id.decode()})
             new[0].reply = error
 
     def _hand_over(self, request: Request) -> int:
@@ -181,7 +203,7 @@ class Batcher:
 
     def _came(self, request: Request, found: Found, future: Future[Columns]) -> None:
         """Takes in what the slow lane answered."""
-        error = RuntimeError("The slow lane was closed.") if future.cancelled() else future.exception()
+        error = RuntimeError(CLOSED) if future.cancelled() else future.exception()
         if error is not None:
             request.reply = error
         elif request.reply is None:
@@ -197,7 +219,7 @@ class Batcher:
             try:
                 request.reply = request.encode(request)
             except Exception as error:
-                log.exception("A reply cannot be written.", extra={"id": request.id})
+                log.exception("A reply cannot be written.", extra={"id": request.call.id.decode()})
                 request.reply = error
                 continue
             for found in request.found:
@@ -215,18 +237,19 @@ class Batcher:
             if kept:
                 journal.write(map(_row, kept))
         except Exception as error:
-            log.exception("The journal cannot be written.")
+            log.error("The journal cannot be written: %s", error)
             for request in kept:
-                request.reply = error
+                why = "The journal cannot be written, so nobody may have the answer; the log of the server says more."
+                request.reply = HttpError(503, why)
 
 
 def _row(request: Request) -> tuple[str, dict[str, str]]:
-    data = {"id": request.id, "input": request.body.decode()}
+    data = {"id": request.call.id.decode(), "input": request.call.body.decode()}
     if not request.parts:
         return "feedback", data
-    body, headers = request.reply
-    said = body.decode() if not headers else ""  # but for tensors in binary
-    return "asked" if request.slow else "given", data | {"answer": said}
+    assert isinstance(request.reply, Reply)
+    data["answer"] = "" if request.reply.headers else request.reply.body.decode()  # but for tensors in binary
+    return "asked" if request.slow else "given", data
 
 
 def listed(column: Any) -> list[Any]:

@@ -54,7 +54,7 @@ class Metrics:
         if batch.requests:
             self.batches.add(len(batch.requests))
         for request in batch.requests:
-            self.latency["slow" if request.slow else "fast"].add(now - request.began)
+            self.latency["slow" if request.slow else "fast"].add(now - request.call.began)
             self.failed += isinstance(request.reply, BaseException)
         self.answers.update(batch.sources)
         self.asked += batch.n_asked

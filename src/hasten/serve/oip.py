@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from hasten.serve.connection import Reply
 from hasten.serve.served import Found, Refused, Served, Tensor, plain
 
 NUMBERS = {
@@ -50,14 +51,14 @@ class Inference(msgspec.Struct):
 _decode = msgspec.json.Decoder(Inference).decode
 
 
-def read(served: Served[Any], body: bytes, header: bytes | None) -> tuple[list[Any], Inference]:
-    """Returns the parts that a request asks for, checked, and the request."""
+def read(served: Served[Any], body: bytes, header: bytes | None) -> tuple[list[Any], Inference, bytes]:
+    """Returns the parts that a request asks for, checked, the request, and its JSON."""
     at = len(body)
     if header is not None:
         if not header.isdigit() or int(header) > len(body):
             raise Refused(f"Inference-Header-Content-Length is {header[:20]!r}; the body has {len(body)} bytes.")
         at = int(header)
-    asked, tensors = _decode(body[:at]), dict[str, Any]()
+    asked, tensors, text = _decode(body[:at]), dict[str, Any](), body[:at]
     wanted = {each.name: each for each in served.inputs}
     for each in asked.inputs:
         if each.name not in wanted or each.name in tensors:
@@ -78,7 +79,7 @@ def read(served: Served[Any], body: bytes, header: bytes | None) -> tuple[list[A
     for output in asked.outputs or ():
         if output.name not in known:
             raise Refused(f"There is no output {output.name!r:.60}. There are {', '.join(sorted(known))}.")
-    return served.of_tensors(tensors, asked.parameters), asked
+    return served.of_tensors(tensors, asked.parameters), asked, text
 
 
 def _size(given: Input, wanted: Tensor) -> int:
@@ -123,10 +124,8 @@ def _of_binary(given: Input, data: memoryview, wanted: Tensor) -> Any:
     return found
 
 
-def write(
-    served: Served[Any], asked: Inference, found: Sequence[Found], version: str
-) -> tuple[bytes, Sequence[tuple[bytes, bytes]]]:
-    """Returns the body of a response, and headers that it needs."""
+def write(served: Served[Any], asked: Inference, found: Sequence[Found], version: str) -> Reply:
+    """Returns the response."""
     binary = asked.parameters.get("binary_data_output") is True
     chosen = {each.name: each for each in asked.outputs} if asked.outputs else None
     outputs, data = list[dict[str, Any]](), list[bytes]()
@@ -147,9 +146,9 @@ def write(
     said: dict[str, Any] = {"model_name": served.name, "model_version": version, "outputs": outputs}
     head = msgspec.json.encode(said if asked.id is None else {"id": asked.id} | said)
     if not data:
-        return head, ()
-    headers = (LENGTH, str(len(head)).encode()), (b"content-type", b"application/octet-stream")
-    return b"".join([head, *data]), headers
+        return Reply(head)
+    headers = b"%b: %d\r\n" % (LENGTH, len(head))
+    return Reply(b"".join([head, *data]), kind=b"application/octet-stream", headers=headers)
 
 
 def _column(found: Sequence[Found], output: Tensor) -> Any:

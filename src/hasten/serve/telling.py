@@ -34,7 +34,7 @@ class Teller:
             window.proved += n * bool(proved)
         for request in batch.requests:
             if request.n_items and request.found and not isinstance(request.reply, BaseException):
-                window.seconds[bucket(now - request.began)] += request.n_items
+                window.seconds[bucket(now - request.call.began)] += request.n_items
                 if request.slow or self.served.stateful:
                     self._count_trust(request)
                 if len(self._shown) < SHOWN:
@@ -51,17 +51,17 @@ class Teller:
 
     def _shows(self, request: Request, now: float) -> Answered:
         """Returns what the page shows of the first answer to a request."""
-        found, body = request.found[0], request.body[:MOST_SHOWN]
+        found, body = request.found[0], request.call.body[:MOST_SHOWN]
         told = self.served.told(request.parts[0], found.columns, found.at)
         known = {name: told.pop(name, None) for name in ABOUT}
-        given = msgspec.json.decode(body) if len(body) < MOST_SHOWN and request.body[:1] == b"{" else None
+        given = msgspec.json.decode(body) if len(body) < MOST_SHOWN and request.call.body[:1] == b"{" else None
         explains = isinstance(given, dict) and "inputs" not in given
         tokens = given.get("tokens") if explains and given is not None else None
         return Answered(
             " ".join(tokens) if tokens else body.decode(errors="replace"),
             msgspec.json.encode(told).decode(),
             str(known["source"]),
-            now - request.began,
+            now - request.call.began,
             request.slow,
             known["agreed"],
             str(known["status"]) if request.slow else "",

@@ -22,7 +22,7 @@ from hasten.tasks.entity_relation.labelling import all_in_words
 from hasten.tasks.entity_relation.tagger import Tagger
 from hasten.tasks.entity_relation.task import variable_names
 from hasten.tasks.tagging.corpus import Tagged
-from hasten.tasks.tagging.synthetic import generate as generate_tagged
+from hasten.tasks.tagging.corpus import generate as generate_tagged
 from hasten.tasks.tagging.tagger import SequenceTagger
 from hasten.tasks.text.words import Vocabulary
 

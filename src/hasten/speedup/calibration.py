@@ -6,7 +6,7 @@ changes no more than a given share, `risk`, of the answers. The share need not g
 over many candidates would be too lucky. Instead they are tested from the safest on, each by the exact binomial upper
 limit of its share, until one fails: the first candidate that is truly too risky passes with a chance of at most
 1 - confidence. For this the candidates must not depend on the answers that test them: those of `max_doubt` are fixed
-beforehand, those of `theta` come from the gaps of other problems, a fifth of those given. Several widths share it.
+beforehand, those of `theta` come from the gaps of other problems, a fifth of those given.
 
 `theta = inf` computes every cost. The next candidate, `FORCED`, skips a cost only where the constraints leave no
 more candidates than the beam can hold.
@@ -32,7 +32,7 @@ from hasten.search.beam import NO_WEIGHTS, BeamSearch, Searcher
 from hasten.speedup.audit import upper_limit
 from hasten.speedup.gated import GatedSearch
 from hasten.support.arrays import BoolArray, FloatArray
-from hasten.support.checks import brief, check_width, is_share, listed
+from hasten.support.checks import brief, is_share
 from hasten.support.words import count
 
 N_CANDIDATES = 24  # thetas
@@ -44,9 +44,9 @@ GATE_CONFIDENCE = 0.99  # leaves room for chance among the problems to come
 class Candidate:
     """A setting as tested: how many of `n` answers it changed, and which share of the costs it computed."""
 
+    name: str  # the setting, in words
     theta: float = math.inf
     max_doubt: float = 0.0
-    width: int = 0  # of the beam; a gate has none
     n_changed: int
     n: int
     limit: float  # of the share of answers that it changes
@@ -57,13 +57,6 @@ class Candidate:
     def changed(self) -> float:
         """The share of answers that it changed."""
         return self.n_changed / self.n if self.n else math.nan
-
-    @property
-    def name(self) -> str:
-        """The setting, in words."""
-        if not self.width:
-            return f"max_doubt {self.max_doubt:.3g}"
-        return f"theta {theta_in_words(self.theta)} at width {self.width}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +70,7 @@ class Calibration(Candidate):
     risk: float
     confidence: float
     against: str
-    table: tuple[Candidate, ...]  # the candidates tested, up to the first of each width that failed
+    table: tuple[Candidate, ...]  # the candidates tested, up to the first that failed
     note: str = ""  # which settings kept theta from being finite
 
     def __str__(self) -> str:
@@ -124,58 +117,44 @@ class Calibrator:
         search: BeamSearch,
         problems: Batch | Iterable[Problem],
         *,
-        widths: Iterable[int] | None = None,
         black_box: Callable[[Batch], Solutions] | None = None,
         run_as: Callable[[BeamSearch], Searcher] = lambda search: search,
     ) -> Calibration:
         """Returns the smallest theta that changes at most a share `risk` of the answers.
 
-        Answers are compared with those of the same search with `theta = inf` (of the widest, if there are several
-        `widths`): a change is another labelling. Given a `black_box`, they are compared with its: a change is a
-        labelling that is invalid or does not cost the same (`disagreeing`). Among several widths the one that computes
-        the fewest costs is chosen, then the smallest. The problems should be new to the search, and need no labels.
-        `run_as` gives the search to run in place of one with some theta and width, if that is another.
+        Answers are compared with those of the same search with `theta = inf`: a change is another labelling. Given a
+        `black_box`, they are compared with its: a change is a labelling that is invalid or does not cost the same
+        (`disagreeing`). The problems should be new to the search, and need no labels. `run_as` gives the search to run
+        in place of one with some theta, if that is another.
         """
-        given = [search.width] if widths is None else listed(widths, "Widths")
-        for width in given:
-            check_width(width)
-        if not given:
-            raise ProblemError("Give at least one width to choose from.")
-        every = sorted(set(given))
         batch = as_batch(problems).resolved()
         if len(batch) < 2:
             raise ProblemError(f"Calibration needs problems to test on, by the hundred; got {len(batch)}.")
         order = np.random.default_rng(self.seed).permutation(len(batch))
         cut = max(1, len(batch) // 5)
         shown, tested = batch.select(np.sort(order[:cut])), batch.select(np.sort(order[cut:]))
-        widest = replace(search, width=every[-1], theta=math.inf)
-        complete = run_as(widest)
+        complete = run_as(replace(search, theta=math.inf))
         reference = black_box(tested) if black_box is not None else complete(tested, n_jobs=self.n_jobs)
-        changes = disagreeing if black_box is not None else relabelled
-        confidence = 0.95 if self.confidence is None else self.confidence
-        sure, n_costs = 1 - (1 - confidence) / len(every), max(1, int(tested.variable_at[-1]))
-        table: list[Candidate] = []
-        for width in every:
-            for theta in candidates(replace(search, width=width), shown):
-                found = run_as(replace(search, width=width, theta=theta))(tested, n_jobs=self.n_jobs)
-                changed, share = changes(found, reference), float(found.n_costs.sum()) / n_costs
-                same = black_box is None and theta == math.inf and width == widest.width
-                table.append(self._tested(changed, share, 0.0 if same else sure, theta=theta, width=width))
-                if not table[-1].passed:
-                    break
-        best = choose(table)
-        met, note = best is not None, ""
-        if best is None:  # the widest search, which computes everything, is the safest there is
-            best = next(row for row in table if row.width == widest.width and row.theta == math.inf)
+        confidence, n_costs = 0.95 if self.confidence is None else self.confidence, max(1, int(tested.variable_at[-1]))
+
+        def test(theta: float) -> Candidate:
+            found = run_as(replace(search, theta=theta))(tested, n_jobs=self.n_jobs)
+            changed = relabelled(found, reference) if black_box is None else disagreeing(found, reference)
+            sure = 0.0 if black_box is None and theta == math.inf else confidence  # it is compared with itself
+            name, share = f"theta {theta_in_words(theta)}", float(found.n_costs.sum()) / n_costs
+            return self._tested(changed, share, sure, name=name, theta=theta)
+
+        table = until_one_fails(map(test, candidates(search, shown)))
         needs = ["look_ahead"] * search.look_ahead + ["reduce"] * (not isinstance(complete, BeamSearch))
-        if best.theta == math.inf and needs:
+        note = ""
+        if best_of(table).theta == math.inf and needs:
             off = ", ".join(f"{name}=False" for name in needs)
             note = (
                 f"Each finite theta was tried without {' and '.join(needs)}: a search that skips costs cannot have "
                 f"what needs all of them. If that is why none passed, set {off} and calibrate again."
             )
         against = "search that computes every cost" if black_box is None else "black box"
-        return self._chosen(best, table, met=met, confidence=confidence, against=against, note=note)
+        return self._chosen(table, confidence=confidence, against=against, note=note)
 
     def max_doubt(self, search: GatedSearch, problems: Batch | Iterable[Problem], answers: Solutions) -> Calibration:
         """Returns the largest `max_doubt` that changes at most a share `risk` of the black box's `answers`.
@@ -192,19 +171,19 @@ class Calibrator:
             )
         confidence = GATE_CONFIDENCE if self.confidence is None else self.confidence
         cost, guesses = search.guess(batch)
-        n_guessed, table = max(1, int(guesses.expensive.sum())), list[Candidate]()
-        for max_doubt in DOUBTS:
+        n_guessed = max(1, int(guesses.expensive.sum()))
+
+        def test(max_doubt: float) -> Candidate:
             found = replace(search, max_doubt=max_doubt).answer(batch, cost.copy(), guesses, self.n_jobs)
             share = 1 - float((batch.n_variables - found.n_costs).sum()) / n_guessed
-            table.append(self._tested(disagreeing(found, answers), share, confidence, max_doubt=max_doubt))
-            if not table[-1].passed:
-                break
-        passed = [row for row in table if row.passed]
-        best = passed[-1] if passed else table[0]
-        return self._chosen(best, table, met=bool(passed), confidence=confidence, against="black box")
+            name = f"max_doubt {max_doubt:.3g}"
+            return self._tested(disagreeing(found, answers), share, confidence, name=name, max_doubt=max_doubt)
 
-    def _chosen(self, best: Candidate, table: list[Candidate], **rests: Any) -> Calibration:
-        return Calibration(**asdict(best), **rests, risk=self.risk, table=tuple(table))
+        return self._chosen(until_one_fails(map(test, DOUBTS)), confidence=confidence, against="black box")
+
+    def _chosen(self, table: list[Candidate], **rests: Any) -> Calibration:
+        best = best_of(table)
+        return Calibration(**asdict(best), **rests, met=best.passed, risk=self.risk, table=tuple(table))
 
     def _tested(self, changed: BoolArray, share: float, confidence: float, **setting: Any) -> Candidate:
         """Returns a setting with its test; without a confidence there is nothing that it could change."""
@@ -213,10 +192,19 @@ class Calibrator:
         return Candidate(**setting, n_changed=n_changed, n=n, limit=limit, share=share, passed=limit <= self.risk)
 
 
-def choose(table: Iterable[Candidate]) -> Candidate | None:
-    """Returns, of the smallest theta of each width that passed, the one with the fewest costs."""
-    last = {row.width: row for row in table if row.passed}  # tested from the largest theta down
-    return min(last.values(), key=lambda row: (row.share, row.width), default=None)
+def until_one_fails(tests: Iterable[Candidate]) -> list[Candidate]:
+    """Returns candidates, tested from the safest on, up to the first that fails."""
+    table = list[Candidate]()
+    for tested in tests:
+        table.append(tested)
+        if not tested.passed:
+            break
+    return table
+
+
+def best_of(table: list[Candidate]) -> Candidate:
+    """Returns the last candidate that passed; the safest if none did."""
+    return ([row for row in table if row.passed] or table[:1])[-1]
 
 
 def problems_needed(risk: float, confidence: float = 0.95) -> int:
@@ -240,7 +228,7 @@ def gaps(search: BeamSearch, batch: Batch) -> FloatArray:
     """Returns the heuristic's gap at each step of a search: inf where all candidates fit into the beam."""
     gap = np.empty(batch.variable_at[-1])
     weights = NO_WEIGHTS if search.weights is None else search.weights
-    options = nodes.Options(int(search.width), math.inf, float(search.spread), bool(search.enforce), False)
+    options = nodes.Options(int(search.width), math.inf, bool(search.enforce), False)
     drivers.observe_gaps(batch.arrays, weights, options, batch.order, gap)
     return gap
 

@@ -1,10 +1,9 @@
-"""Which method agrees best with the black box: each is learned from some answers and tried on others.
+"""Which tables agree best with the black box: each kind is learned from some answers and tried on others.
 
-A black box may hide rules, preferences, both, or nothing that the declared factors can express. No method is best for
-all: mined tables are exact where rules are hidden, learned costs where preferences are, and a search may be better than
-both where the black box itself is one. So all are tried on answers that they did not learn from, with several
-confidences for mining and several step sizes for costs. The method that agrees with the most answers is then learned
-from all of them.
+A black box may hide rules, preferences, both, or nothing that the declared factors can express. No tables are best for
+all: mined ones are exact where rules are hidden, learned costs where preferences are. So all are tried on answers that
+they did not learn from, with several confidences for mining and several step sizes for costs. The method that agrees
+with the most answers is then learned from all of them.
 
 Up to 1,000 answers are held out in turns, a fold at a time, so that each is tried once. Of more, a fifth is held out,
 1,000 at most. To agree is to give the same labelling.
@@ -13,25 +12,23 @@ Up to 1,000 answers are held out in turns, a fold at a time, so that each is tri
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import count
 from typing import NamedTuple
 
 import numpy as np
 
-from hasten.learning.learner import Learner, typical_gap
-from hasten.learning.mining import Evidence
+from hasten.learning.learner import typical_gap
 from hasten.learning.perceptron import MOST_PASSES, Perceptron, StepSize, nodes_for, seconds
-from hasten.learning.tables import Changing, LearnedTables
+from hasten.learning.tables import Changing, Evidence, LearnedTables
 from hasten.model.batch import Batch
 from hasten.model.schema import Schema
 from hasten.model.solution import Solutions, Source, Status, numbered, same_labels
-from hasten.search.beam import greedy
 from hasten.speedup.audit import Agreement
-from hasten.speedup.parts import Limits, Search
-from hasten.support.arrays import BoolArray, FloatArray, IntArray
+from hasten.speedup.parts import Limits
+from hasten.support.arrays import BoolArray, IntArray
 from hasten.support.terminal import Tell, tell_nobody
 
 log = logging.getLogger(__name__)
@@ -44,7 +41,6 @@ STEP_SIZES = ((1.0, 0.0), (0.3, 0.1), (0.1, 0.03), (0.03, 0.1), (0.01, 0.1))  # 
 SETTLED = 0.995  # agreement beyond which there is nothing left to learn
 FIRST_PASSES, MORE_PASSES = 2, 6  # with all step sizes, and with the two best
 TRIAL, FINAL = 0.6, 15.0  # seconds that a pass of a trial, and all passes of the final learning, may take
-MOST_OTHERS = 3  # tables that an answer is compared with
 NODES, LARGE = 20_000, 3e7  # how far to branch where tuples have costs, unless told, and times labels and tuples
 
 
@@ -55,14 +51,6 @@ class Method(StrEnum):
     MINED = "mined tables"
     SOFT = "learned costs"
     BOTH = "mined tables with learned costs"
-    GUIDED = "the learned heuristic"
-    SEARCH = "the plain search"
-    GREEDY = "greedy search"
-
-    @property
-    def by_tables(self) -> bool:
-        """Whether answers are proved, with tables."""
-        return self in (Method.NONE, Method.MINED, Method.BOTH, Method.SOFT)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,12 +58,11 @@ class Choice:
     """How to answer, and why: what each method agreed on. `str` says it in a sentence."""
 
     method: Method
-    tables: LearnedTables  # what was learned for that method; nothing for a search
+    tables: LearnedTables
     agreement: Mapping[Method, Agreement]  # with answers that were held out, by every method that was tried
     n_answers: int  # learned from
     confidence: float | None = None  # of mining
     size: StepSize | None = None  # of learning costs
-    others: tuple[LearnedTables, ...] = field(default=(), repr=False)  # learned from parts of the answers
 
     def __str__(self) -> str:
         if not self.agreement:
@@ -98,10 +85,8 @@ class Choice:
 
 
 class Inference(NamedTuple):
-    """How problems are answered with learned tables, and by a search."""
+    """How problems are answered with learned tables."""
 
-    search: Search
-    learner: Callable[[], Learner]
     limits: Limits
     n_jobs: int = 1
 
@@ -116,17 +101,9 @@ class Inference(NamedTuple):
             limits = replace(limits, max_nodes=nodes_for(batch, LARGE, NODES))
         return limits.certifier()(batch, n_jobs=self.n_jobs)
 
-    def by_search(self, method: Method, weights: FloatArray | None, batch: Batch) -> Solutions:
-        """Returns what a search finds."""
-        guided = weights if method is Method.GUIDED else None
-        searcher = greedy() if method is Method.GREEDY else self.search.with_weights(guided)
-        return searcher(batch, n_jobs=self.n_jobs)
 
-
-def answer(choice: Choice, weights: FloatArray | None, batch: Batch, inference: Inference) -> Solutions:
+def answer(choice: Choice, batch: Batch, inference: Inference) -> Solutions:
     """Answers problems as was chosen. An optimum for learned tables says that it is one, and claims nothing else."""
-    if not choice.method.by_tables:
-        return inference.by_search(choice.method, weights, batch)
     proved = inference.by_tables(choice.tables, batch)
     found = Solutions.scored(batch, proved.values)
     status = proved.status.copy()
@@ -134,15 +111,6 @@ def answer(choice: Choice, weights: FloatArray | None, batch: Batch, inference: 
     if choice.method is not Method.NONE:
         status[proved.has(Status.INFEASIBLE)] = numbered(Status.RULED_OUT)
     return replace(found, status=status, source=np.repeat(numbered(Source.LEARNED), len(batch)))
-
-
-def doubted(choice: Choice, found: Solutions, inference: Inference) -> BoolArray:
-    """Tells which answers tables learned from other answers do not agree with: there the black box teaches most."""
-    doubt = np.zeros(len(found), dtype=bool)
-    if choice.method.by_tables:
-        for tables in choice.others[:MOST_OTHERS]:
-            doubt |= ~same_labels(found.batch, inference.by_tables(tables, found.batch).values, found.values)
-    return doubt
 
 
 class Examples(NamedTuple):
@@ -155,13 +123,13 @@ class Examples(NamedTuple):
 
 def choose(
     schema: Schema, examples: Examples, inference: Inference, *, seed: int = 0, tell: Tell = tell_nobody
-) -> tuple[Choice, Learner | None]:
-    """Learns how to answer; returns also the heuristic, if that is the method."""
+) -> Choice:
+    """Learns how to answer."""
     if len(examples.usable) < FEWEST:
-        return Choice(Method.NONE, LearnedTables.none(schema), {}, len(examples.usable)), None
-    choice, learner = _Trial(schema, examples, inference, np.random.default_rng(seed), tell).run()
+        return Choice(Method.NONE, LearnedTables.none(schema), {}, len(examples.usable))
+    choice = _Trial(schema, examples, inference, np.random.default_rng(seed), tell).run()
     log.info("%s", choice)
-    return choice, learner
+    return choice
 
 
 class _Fold(NamedTuple):
@@ -197,11 +165,11 @@ class _Trial:
         self.folds = [self._fold(np.sort(held)) for held in parts]
         self.n_held = sum(len(fold.held) for fold in self.folds)
 
-    def run(self) -> tuple[Choice, Learner | None]:
+    def run(self) -> Choice:
         """Tries every method and learns the best from all answers."""
-        self._try_searches()
+        self._try_nothing()
         confidence, members = self._try_mining()
-        soft: dict[Method, tuple[StepSize, list[LearnedTables]]] = {}
+        soft: dict[Method, StepSize] = {}
         if self.schema.n_weights and max(self.n_agreed.values()) < SETTLED * self.n_held:
             sizes = [StepSize(step * self.gap, margin * self.gap) for step, margin in STEP_SIZES]
             if any(each.n_forbidden for each in members):
@@ -211,48 +179,31 @@ class _Trial:
             soft[Method.SOFT], _ = self._try_costs(Method.SOFT, free, sizes)
         method = max(Method, key=lambda each: (self.n_agreed.get(each, -1), -list(Method).index(each)))
         agreement = {each: Agreement.of(self.n_agreed[each], self.n_held) for each in Method if each in self.n_agreed}
-        size, learner, forbidden = None, None, self.nothing
-        tables, others = LearnedTables.none(self.schema), tuple(members) if method is Method.MINED else ()
+        size, forbidden = None, self.nothing
+        tables = LearnedTables.none(self.schema)
         if method in (Method.MINED, Method.BOTH):
             forbidden = Evidence.of(self.batch, self.labels, self.usable).forbidden(confidence)
             tables = LearnedTables(self.schema, forbidden, np.zeros(self.schema.n_weights))
         if method in soft:
-            size, others = soft[method][0], tuple(soft[method][1])
+            size = soft[method]
             tables = self._learn_costs(forbidden, size)
-        if method is Method.GUIDED:
-            learner = self.inference.learner().fit(self.batch.select(self.usable), self._labels_of(self.usable))
         self.tell("Learning", 1.0)
         sure = confidence if method in (Method.MINED, Method.BOTH) else None
-        return Choice(method, tables, agreement, len(self.usable), sure, size, others), learner
+        return Choice(method, tables, agreement, len(self.usable), sure, size)
 
     def _fold(self, held: IntArray) -> _Fold:
         kept = np.setdiff1d(self.usable, held)
         evidence = Evidence.of(self.batch, self.labels, kept)
-        return _Fold(kept, held, self.batch.select(held), self._labels_of(held), evidence)
-
-    def _labels_of(self, problems: IntArray) -> IntArray:
-        labels: IntArray = self.labels[self.batch.places(problems)]
-        return labels
+        return _Fold(kept, held, self.batch.select(held), self.labels[self.batch.places(held)], evidence)
 
     def _n_agreed(self, fold: _Fold, found: Solutions) -> int:
         return int(same_labels(fold.batch, found.values, fold.labels).sum())
 
-    def _try_searches(self) -> None:
-        nothing = LearnedTables.none(self.schema)
-        for method in (Method.NONE, Method.GUIDED, Method.SEARCH, Method.GREEDY):
-            if method is Method.GUIDED and not self.schema.n_weights:
-                continue
-            self.tell("Choosing", None, method.value)
-            self.n_agreed[method], weights = 0, None
-            for fold in self.folds:
-                if method is Method.GUIDED:
-                    learner = self.inference.learner()
-                    weights = learner.fit(self.batch.select(fold.kept), self._labels_of(fold.kept)).weights
-                if method is Method.NONE:
-                    found = self.inference.by_tables(nothing, fold.batch)
-                else:
-                    found = self.inference.by_search(method, weights, fold.batch)
-                self.n_agreed[method] += self._n_agreed(fold, found)
+    def _try_nothing(self) -> None:
+        self.tell("Choosing", None, Method.NONE.value)
+        tables = LearnedTables.none(self.schema)
+        found = [self.inference.by_tables(tables, fold.batch) for fold in self.folds]
+        self.n_agreed[Method.NONE] = sum(map(self._n_agreed, self.folds, found))
 
     def _try_mining(self) -> tuple[float, list[LearnedTables]]:
         best, tables_of_best, tried = CONFIDENCES[0], list[LearnedTables](), -1
@@ -272,8 +223,8 @@ class _Trial:
 
     def _try_costs(
         self, method: Method, changing: list[Changing], sizes: list[StepSize]
-    ) -> tuple[tuple[StepSize, list[LearnedTables]], list[StepSize]]:
-        """Tries step sizes for a few passes, two for more; returns the best with each fold's tables, and these two."""
+    ) -> tuple[StepSize, list[StepSize]]:
+        """Tries step sizes for a few passes, two for more; returns the best, and these two."""
         limit, trials = TRIAL / len(self.folds), []
         some = [self._affordable(each, fold.kept, limit) for fold, each in zip(self.folds, changing, strict=True)]
         for size in sizes:
@@ -284,7 +235,7 @@ class _Trial:
         more = [self._passed(each, some, MORE_PASSES) for each in trials[:2]]
         best = max([*more, *trials[:1]], key=lambda each: each.n_agreed)
         self.n_agreed[method] = best.n_agreed
-        return (best.size, [learner.tables for learner in best.learners]), [each.size for each in trials[:2]]
+        return best.size, [each.size for each in trials[:2]]
 
     def _passed(self, trial: _Costs, some: list[IntArray], passes: int) -> _Costs:
         """Makes more passes with a step size, and tries it."""

@@ -26,9 +26,9 @@ from hasten.solvers.auto import AutoSolver
 from hasten.solvers.failures import OnError, warn_of_failures
 from hasten.speedup.black_box import REMEDIES, prove_or_solve, prove_or_solve_one, solve_one, unlimited
 from hasten.speedup.effort import EFFORTS, Schedule
-from hasten.speedup.history import ASKED
 from hasten.speedup.parts import Certified, OnDisagreement, as_answer
 from hasten.speedup.pool import AnswerPool
+from hasten.speedup.state import ASKED
 from hasten.support.arrays import BoolArray, IntArray
 from hasten.support.clock import deadline_after, now
 from hasten.support.terminal import show_progress

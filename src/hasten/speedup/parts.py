@@ -36,6 +36,13 @@ class OnDisagreement(Choices):
     FOLLOW = "follow"  # its answers from then on, as with prove=False
 
 
+class TextMode(Choices):
+    """How a labeller of text answers: its tables are known, so there are none to learn."""
+
+    CERTIFIED = "certified"
+    SEARCH = "search"
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """How long an answer may take. What runs out of time is the best labelling found so far, and says so.
@@ -120,8 +127,8 @@ class Trust:
 class Search:
     """Trusts a learned beam search (the paper's speedup), which may leave costs uncomputed.
 
-    width, enforce, look_ahead, theta, spread
-        The settings of the beam (`BeamSearch`). The defaults (2, on, on, inf, inf) compute every cost;
+    width, enforce, look_ahead, theta
+        The settings of the beam (`BeamSearch`). The defaults (2, on, on, inf) compute every cost;
         `Speedup.calibrate` chooses another theta.
     reduce
         Whether a search with neither weights nor skipped costs is over what elimination leaves (`ReducedSearch`). On
@@ -141,14 +148,13 @@ class Search:
     enforce: bool = True
     look_ahead: bool = True
     theta: float = math.inf
-    spread: float = math.inf
     reduce: bool = True
     guided: bool | None = None
     learner: Learner | None = None
     gate: Gate | None = None
 
     def __post_init__(self) -> None:
-        self.beam(None)  # refuses width, theta and spread
+        self.beam(None)  # refuses width and theta
         for name in ("enforce", "look_ahead", "reduce"):
             check_switch(name, getattr(self, name))
         check_switch("guided", self.guided, or_none=True)
@@ -165,11 +171,11 @@ class Search:
 
     def beam(self, weights: FloatArray | None) -> BeamSearch:
         """Returns the beam search with some weights, or with none."""
-        return BeamSearch(self.width, weights, self.enforce, self.look_ahead, self.theta, self.spread)
+        return BeamSearch(self.width, weights, self.enforce, self.look_ahead, self.theta)
 
     def reduced(self, beam: BeamSearch) -> Searcher:
         """Returns the search over what elimination leaves, where that is the same problem."""
-        complete = beam.enforce and beam.weights is None and beam.theta == beam.spread == math.inf
+        complete = beam.enforce and beam.weights is None and beam.theta == math.inf
         return ReducedSearch(beam.width, beam.look_ahead) if self.reduce and complete else beam
 
     def with_weights(self, weights: FloatArray | None) -> Searcher:
@@ -208,15 +214,7 @@ class Learned:
 
     The agreement that it states is true only if the model behind the costs was not trained on the same answers: fit it
     on other inputs (cross-fitting), or its held-out answers are not held out at all.
-
-    search
-        The search that is tried as well, and answers if it agrees with the black box more often: a `Search`.
     """
-
-    search: Search = field(default_factory=Search)
-
-    def __post_init__(self) -> None:
-        check_type(self.search, Search, "search")
 
 
 Answer = Certified | Learned | Search
@@ -236,5 +234,5 @@ def as_answer(given: object) -> Answer:
 
 
 def search_of(answer: Answer) -> Search:
-    """Returns the search of a part."""
-    return answer if isinstance(answer, Search) else answer.search
+    """Returns the search of a part; the default one of a part that has none."""
+    return answer.search if isinstance(answer, Certified) else answer if isinstance(answer, Search) else Search()

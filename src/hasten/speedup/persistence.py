@@ -34,10 +34,9 @@ from hasten.solvers import Solver, check_solver
 from hasten.speedup.audit import ALERT, Agreement, Audit, Bet
 from hasten.speedup.choosing import Choice, Method
 from hasten.speedup.gated import GatedSearch
-from hasten.speedup.history import ASKED, NAMES, History, Moment
 from hasten.speedup.parameters import settings_of
 from hasten.speedup.parts import Certified, Learned, Limits, Search, Trust, as_answer, search_of
-from hasten.speedup.state import State
+from hasten.speedup.state import ASKED, NAMES, History, Moment, State
 from hasten.support import forms
 from hasten.support.checks import check_type
 from hasten.support.forms import Array, Count, Misfit, Share, Size, Tensors, reading
@@ -45,7 +44,7 @@ from hasten.support.forms import Array, Count, Misfit, Share, Size, Tensors, rea
 if TYPE_CHECKING:
     from hasten.speedup.predictor import Speedup
 
-FORMAT = "hasten.speedup/6"
+FORMAT = "hasten.speedup/7"
 OWN = "a solver of your own"  # stands for one that a file cannot hold
 KIND = "part"  # the key that says which part an object stands for
 PARTS: dict[str, type] = {kind.__name__: kind for kind in (Certified, Learned, Search, Trust, Limits, Learner, Gate)}
@@ -93,7 +92,7 @@ class _Kept(Struct, forbid_unknown_fields=True):
     rng: RngRow | None
     counters: dict[str, Count]
     history: list[MomentRow]
-    calibrated: tuple[Size, Annotated[int, Meta(ge=1)]] | None  # theta and width
+    calibrated: Size | None  # theta
     learned: _Learner | None
     choice: _Choice | None
     gated: tuple[dict[str, Any], Share] | None  # the gate, and how much doubt it allows
@@ -124,7 +123,7 @@ def content(speedup: Speedup) -> tuple[Tensors, dict[str, str]]:
         "rng": _rng_written(kept.rng),
         "counters": kept.counters.as_dict(),
         "history": [astuple(each) for each in kept.history],
-        "calibrated": None if kept.calibrated is None else [kept.calibrated.theta, kept.calibrated.width],
+        "calibrated": None if kept.calibrated is None else kept.calibrated.theta,
         **dict.fromkeys(("learned", "choice", "gated")),
     }
     tensors: dict[str, Any] = {"recent": audit.recent.astype(np.uint8), "numbers": audit.numbers}
@@ -147,9 +146,8 @@ def content(speedup: Speedup) -> tuple[Tensors, dict[str, str]]:
             "confidence": choice.confidence,
             "size": None if choice.size is None else astuple(choice.size),
         }
-        tables = (choice.tables, *choice.others)
-        tensors["tables/forbidden"] = np.array([each.forbidden for each in tables], dtype=np.uint8)
-        tensors["tables/cost"] = -np.array([each.weights for each in tables])
+        tensors["tables/forbidden"] = choice.tables.forbidden.astype(np.uint8)
+        tensors["tables/cost"] = -choice.tables.weights
     if kept.gated is not None:
         state["gated"] = [_written(kept.gated.gate), kept.gated.max_doubt]
         tensors |= {f"gate/{name}": tensor for name, tensor in kept.gated.gate.tensors().items()}
@@ -207,8 +205,7 @@ def of_content(
             speedup._settle()
         speedup._state = _state_read(state, tensors, schema, cheap or {})
         if state.calibrated is not None:
-            theta, width = state.calibrated
-            speedup._state.calibrated = replace(search_of(as_answer(speedup.answer)), theta=theta, width=width)
+            speedup._state.calibrated = replace(search_of(as_answer(speedup.answer)), theta=state.calibrated)
         return speedup
 
 
@@ -216,8 +213,8 @@ def _tensor_forms(schema: Schema, state: _Kept) -> dict[str, Array]:
     n, found = schema.n_weights, {"recent": Array("uint8", (None,), 0, 1)}
     found["numbers"] = Array("int64", (None,), 0, forms.COUNT)
     if state.choice is not None:
-        found["tables/forbidden"] = Array("uint8", (None, n), 0, 1)
-        found["tables/cost"] = Array("float64", (None, n + n_labels(schema)))
+        found["tables/forbidden"] = Array("uint8", (n,), 0, 1)
+        found["tables/cost"] = Array("float64", (n + n_labels(schema),))
     if state.learned is not None:
         found |= dict.fromkeys(("learned/w", "learned/drift"), Array("float64", (n,)))
         found |= dict.fromkeys(("learned/n_examples", "learned/n_blind"), Array("int64", (1,), 0, forms.COUNT))
@@ -311,8 +308,6 @@ def _learner_read(kept: _Learner, tensors: Tensors, schema: Schema) -> Learner:
 
 def _choice_read(kept: _Choice, tensors: Tensors, schema: Schema) -> Choice:
     forbidden, cost = tensors["tables/forbidden"].astype(bool), tensors["tables/cost"]
-    if not len(forbidden) or len(forbidden) != len(cost):
-        raise Misfit(f"it has {len(forbidden)} and {len(cost)} learned tables")
     if unknown := [name for name in (kept.method, *kept.agreement) if name not in Method.__members__]:
         raise Misfit(f"it knows a method that does not exist, {forms.short(unknown[0])}")
     agreement = {Method[name]: _agreement(each) for name, each in kept.agreement.items()}
@@ -320,12 +315,9 @@ def _choice_read(kept: _Choice, tensors: Tensors, schema: Schema) -> Choice:
     if agreement and method not in agreement:
         raise Misfit(f"it answers by {method}, which was not tried")
     n = schema.n_weights
-    tables, *others = [
-        LearnedTables(schema, hard, soft[:n].copy(), soft[n:].copy() if soft[n:].any() else None)
-        for hard, soft in zip(forbidden, cost, strict=True)
-    ]
+    tables = LearnedTables(schema, forbidden, cost[:n].copy(), cost[n:].copy() if cost[n:].any() else None)
     size = None if kept.size is None else StepSize(*kept.size)
-    return Choice(method, tables, agreement, kept.n_answers, kept.confidence, size, tuple(others))
+    return Choice(method, tables, agreement, kept.n_answers, kept.confidence, size)
 
 
 def _agreement(row: AgreementRow) -> Agreement:

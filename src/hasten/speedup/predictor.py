@@ -32,16 +32,13 @@ from hasten.speedup import parameters
 from hasten.speedup.audit import Agreement
 from hasten.speedup.calibration import Calibration, Calibrator
 from hasten.speedup.choosing import Choice
-from hasten.speedup.history import Counters, History
-from hasten.speedup.learned import STRATEGIES, LearnedStrategy
 from hasten.speedup.oracle import Oracle
 from hasten.speedup.parts import Answer, Certified, Limits, Search, Trust, as_answer
-from hasten.speedup.state import State
-from hasten.speedup.strategy import CertifiedStrategy, SearchStrategy
+from hasten.speedup.state import Counters, History, State
+from hasten.speedup.strategy import STRATEGIES, CertifiedStrategy, LearnedStrategy, SearchStrategy
 from hasten.support.checks import brief, check_path, check_type, check_whole
 from hasten.support.clock import deadline_after, now
 from hasten.support.forms import digest_of, load_tensors, save_tensors
-from hasten.support.words import card
 
 if TYPE_CHECKING:
     from hasten.certificates import Certificate
@@ -209,10 +206,9 @@ class Speedup(parameters.Estimator):
         *,
         risk: float = 0.01,
         confidence: float | None = None,
-        widths: Iterable[int] | None = None,
         against: str | None = None,
     ) -> Calibration:
-        """Chooses theta, and the width if `widths` are given: the smallest that changes few answers.
+        """Chooses theta: the smallest that changes few answers.
 
         With a gate, chooses how much doubt that allows instead. `search` has the choice, until `answer` is set anew.
 
@@ -222,15 +218,13 @@ class Speedup(parameters.Estimator):
             The share of answers that may be changed, between 0 and 1. 0.01 by default.
         confidence
             How sure of that to be, between 0 and 1. 0.95 by default, 0.99 with a gate.
-        widths
-            Widths to choose from: the one that computes the fewest costs wins. None keeps the width. A gate has none.
         against
             "search" compares with the search that computes every cost, "solver" with the black box, as a gate must.
         """
         if against is not None and (not isinstance(against, str) or against not in ("search", "solver")):
             raise ProblemError(f"Calibrate against 'search' or 'solver', not {brief(against)}.")
         batch = self._checked(problems)
-        return self._searching().calibrate(batch, Calibrator(risk, confidence, self.seed, self.n_jobs), widths, against)
+        return self._searching().calibrate(batch, Calibrator(risk, confidence, self.seed, self.n_jobs), against)
 
     @property
     def search(self) -> Searcher:
@@ -287,19 +281,6 @@ class Speedup(parameters.Estimator):
             if self._state.learner is None:
                 raise NotFittedError("This speedup has not learned anything yet. Call fit or partial_fit.")
             return self._state.learner.heuristic
-
-    def _repr_html_(self) -> str:
-        settings = self._changed()
-        rows = ([name, repr(value)] for name, value in settings.items())
-        with self._state.lock:
-            counters, audit, choice = self._state.counters, self._state.audit, self._state.choice
-        counts = {name.replace("_", " "): n for name, n in counters.as_dict().items() if n}
-        told = [] if counts else ["Not used yet."]
-        told += [] if choice is None else [str(choice)]
-        told += [f"Agrees with the black box: {audit.agreement}."] if audit.agreement.n else []
-        told += [] if audit.trusted else [f"It is not trusted for now: agreement was {audit.distrust}."]
-        tables = (["setting", "value"], rows, len(settings)), (["counter", "count"], counts.items(), len(counts))
-        return card(f"Speedup: {self.answer}", *tables, *told)
 
     @property
     def digest(self) -> str:

@@ -3,39 +3,45 @@
 Each has the same methods. A certified speedup lets the black box answer everything. The others have answers of their
 own, which are audited: a share of them is compared with the black box's. While agreement is surely too low, the black
 box answers everything and their own answers are only compared, until they have recovered (`hasten.speedup.audit`).
+
+Learned mode keeps the black box's answers, and chooses its tables anew when there are half as many new ones as before.
+When audits ended the trust, answers since then alone are tried, and older ones forgotten if that agrees better.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hasten.errors import ProblemError
-from hasten.learning.learner import Learner
+from hasten.errors import NotFittedError, ProblemError
 from hasten.learning.targets import Answers, read_answers
 from hasten.model.batch import Batch
-from hasten.model.solution import Solutions, Status
+from hasten.model.solution import Solutions, Status, same_labels
 from hasten.search.beam import Searcher
 from hasten.speedup.audit import ALERT
 from hasten.speedup.black_box import nothing_known, unlimited
 from hasten.speedup.calibration import Calibration, Calibrator, disagreeing
+from hasten.speedup.choosing import Choice, Examples, Inference, answer, choose
 from hasten.speedup.gated import GatedSearch
 from hasten.speedup.parameters import not_fitted
-from hasten.speedup.parts import as_answer, search_of
-from hasten.speedup.state import State
+from hasten.speedup.parts import Certified, Learned, Search, as_answer, search_of
+from hasten.speedup.state import AFRESH, State
 from hasten.support.arrays import BoolArray, FloatArray, IntArray
+from hasten.support.terminal import show_progress
 
 if TYPE_CHECKING:
     from hasten.speedup.predictor import Speedup
 
 log = logging.getLogger(__name__)
 ENOUGH = 100  # problems from which on a tenth can be held out
+Audits = tuple[BoolArray, IntArray]  # whether each agreed, and of which answer it is
+NO_AUDITS: Audits = np.zeros(0, dtype=bool), np.zeros(0, dtype=np.int64)
+PART, TRUSTED_PART = 64, 1024  # problems that it takes at a time while it learns: not trusted, trusted
 
 
 class CertifiedStrategy:
@@ -74,21 +80,17 @@ class CertifiedStrategy:
             return nothing_known(batch), np.zeros(len(batch), dtype=bool)
         else:
             found = self.find(batch)
-            done = (found.valid | (not trust.repair)) & ~self.doubts(found)
+            done = found.valid | (not trust.repair)
             with state.lock:
                 done &= ~state.draw(len(batch), trust.audit, self.speedup.seed)
         if done.any():
             kept = found if done.all() else found.select(done)
-            self._remember(kept, 0, np.zeros(0, dtype=bool), np.zeros(0, dtype=np.int64), [])
+            self._remember(kept, 0, NO_AUDITS, [])
         return found, done
 
     def find(self, batch: Batch) -> Solutions:
         """Answers by itself, trusted or not, and leaves no trace."""
         return self.oracle.answers(batch)[0]
-
-    def doubts(self, found: Solutions) -> BoolArray:
-        """Tells which of its own answers to compare because the black box would teach most there."""
-        return np.zeros(len(found), dtype=bool)
 
     def agrees(self, found: Solutions, exact: Solutions) -> BoolArray:
         """Tells which answers are the black box's: they cost the same."""
@@ -100,23 +102,23 @@ class CertifiedStrategy:
             return self.answer_trusted(batch)
         batch = batch.resolved()
         exact, calls = self.oracle.ask(batch)
-        agreed, compared = np.zeros(0, dtype=bool), np.zeros(0, dtype=np.int64)
+        audits = NO_AUDITS
         if self.has_answers and self.ready:
             found = self.find(batch)
-            compared = np.flatnonzero(self.oracle.judges(exact) & ~self.doubts(found))
-            agreed = self.agrees(found, exact)[compared]
-        self._remember(exact, calls, agreed, compared, [exact])
+            compared = np.flatnonzero(self.oracle.judges(exact))
+            audits = self.agrees(found, exact)[compared], compared
+        self._remember(exact, calls, audits, [exact])
         return exact
 
     def answer_trusted(self, batch: Batch, audit: float | None = None) -> Solutions:
-        """Gives its own answers; asks the black box where these are invalid, doubted or audited.
+        """Gives its own answers; asks the black box where these are invalid or audited.
 
         The share `audit` is drawn, that of the settings by default. The answers after a disagreement are audited, too,
         and once trust ends the black box gives the rest.
         """
         state, trust = self.state, self.speedup.trust
         found = self.find(batch)
-        given = (found.valid | (not trust.repair)) & ~self.doubts(found)
+        given = found.valid | (not trust.repair)
         audited, judged, agreed, asked = np.zeros((4, len(batch)), dtype=bool)
         with state.lock:
             audited[given] = state.draw(int(given.sum()), trust.audit if audit is None else audit, self.speedup.seed)
@@ -133,7 +135,7 @@ class CertifiedStrategy:
             taught.append(exact)
             audited |= given & self._suspected(given, asked, audited & judged, agreed)
         compared = np.flatnonzero(audited & judged)
-        self._remember(answers, calls, agreed[compared], compared, taught)
+        self._remember(answers, calls, (agreed[compared], compared), taught)
         return answers
 
     def _suspected(self, given: BoolArray, asked: BoolArray, compared: BoolArray, agreed: BoolArray) -> BoolArray:
@@ -157,12 +159,10 @@ class CertifiedStrategy:
             near[numbers[turned] :] = True
         return near
 
-    def _remember(
-        self, answers: Solutions, calls: int, agreed: BoolArray, compared: IntArray, taught: list[Solutions]
-    ) -> None:
-        """Counts answers, records which of those that were compared agreed, and learns from the black box's."""
+    def _remember(self, answers: Solutions, calls: int, audits: Audits, taught: list[Solutions]) -> None:
+        """Counts answers, records which of those that were audited agreed, and learns from the black box's."""
         with self.state.lock:
-            at = compared + self.state.counts["problems"]
+            agreed, at = audits[0], audits[1] + self.state.counts["problems"]
             self.state.count_answers(answers, calls)
             self.state.observe(agreed, at, self.speedup.trust.min_agreement, self.what)
             self.state.note()
@@ -194,19 +194,15 @@ class CertifiedStrategy:
         state = self.state
         with state.lock:
             if state.learner is None:
-                state.learner = self.new_learner()
+                state.learner = self.part.new_learner(self.speedup.seed, self.speedup.progress)
             before = state.learner.n_mistakes
             state.learner.partial_fit(batch, answers)
             state.weights = state.learner.weights
             state.counts.update(labelled=len(batch), updates=state.learner.n_mistakes - before)
 
-    def new_learner(self) -> Learner:
-        """Returns a learner that has learned nothing yet."""
-        return self.part.new_learner(self.speedup.seed, self.speedup.progress)
-
     def fit(self, batch: Batch, answers: Answers, calls: int) -> State:
         """Returns a state that has learned from scratch; whether weights help is tried on a tenth, held out."""
-        learner, guided = self.new_learner(), None
+        learner, guided = self.part.new_learner(self.speedup.seed, self.speedup.progress), None
         if self.part.guided is not None or len(batch) < ENOUGH:
             learner.fit(batch, answers)
         else:
@@ -217,9 +213,8 @@ class CertifiedStrategy:
             learner.fit(batch.select(kept), labels[batch.places(kept)])
             truth = Solutions.scored(batch.select(held), labels[batch.places(held)])
             searches = [self.part.with_weights(weights) for weights in (learner.weights, None)]
-            found = [search(truth.batch, n_jobs=self.speedup.n_jobs) for search in searches]
-            with_weights, without = (int(disagreeing(each, truth).sum()) for each in found)
-            guided = with_weights < without
+            wrong = [disagreeing(search(truth.batch, n_jobs=self.speedup.n_jobs), truth).sum() for search in searches]
+            guided = bool(wrong[0] < wrong[1])
         counts = Counter(solver_calls=calls, labelled=len(batch), updates=learner.n_mistakes)
         return State(guided=guided, learner=learner, counts=counts)
 
@@ -250,8 +245,9 @@ class SearchStrategy(CertifiedStrategy):
     @property
     def gated(self) -> GatedSearch | None:
         """The search by the gate, if there is one that has learned."""
-        gated = None if self.part.gate is None else self.state.gated
-        return None if gated is None else replace(gated, certifier=self.speedup.limits.certifier())
+        if self.part.gate is None or self.state.gated is None:
+            return None
+        return replace(self.state.gated, certifier=self.speedup.limits.certifier())
 
     @property
     def weights(self) -> FloatArray | None:
@@ -262,22 +258,20 @@ class SearchStrategy(CertifiedStrategy):
                 guided = not self.part.enforce
             return self.state.weights if guided else None
 
-    def calibrate(
-        self, batch: Batch, calibrator: Calibrator, widths: Iterable[int] | None, against: str | None
-    ) -> Calibration:
-        """Chooses theta, and one of the widths; with a gate, how much doubt that allows. The settings stay."""
+    def calibrate(self, batch: Batch, calibrator: Calibrator, against: str | None) -> Calibration:
+        """Chooses theta; with a gate, how much doubt that allows. The settings stay."""
         if self.part.gate is None:
             black_box = (lambda some: self.oracle.answers(some)[0]) if against == "solver" else None
-            beam, run_as = self.part.beam(self.weights), self.part.reduced
-            chosen = calibrator.theta(beam, batch, widths=widths, black_box=black_box, run_as=run_as)
+            beam = self.part.beam(self.weights)
+            chosen = calibrator.theta(beam, batch, black_box=black_box, run_as=self.part.reduced)
             with self.state.lock:
-                self.state.calibrated = replace(self.part, theta=chosen.theta, width=chosen.width)
+                self.state.calibrated = replace(self.part, theta=chosen.theta)
             return chosen
         gated = self.gated
         if gated is None:
             raise not_fitted("This speedup's gate has not learned to guess yet. Call fit before calibrate.")
-        if widths is not None or against == "search":
-            raise ProblemError("A gate has no widths to choose from, and is compared with the solver. Leave both out.")
+        if against == "search":
+            raise ProblemError("A gate is compared with the solver. Leave against out.")
         batch = batch.resolved()
         chosen = calibrator.max_doubt(gated, batch, self.oracle.answers(batch)[0])
         with self.state.lock:
@@ -291,3 +285,116 @@ class SearchStrategy(CertifiedStrategy):
         if self.part.gate is not None:
             state.gated = GatedSearch(replace(self.part.gate).fit(batch, answers))
         return state
+
+
+class LearnedStrategy(CertifiedStrategy):
+    """Learned tables answer."""
+
+    what = "learned method"
+    has_answers = True
+
+    @property
+    def fitted(self) -> bool:
+        """Whether it has learned, or learns as it works."""
+        return self.speedup.learn or self.ready
+
+    @property
+    def ready(self) -> bool:
+        """Whether it has chosen how to answer."""
+        return self.state.choice is not None
+
+    @property
+    def choice(self) -> Choice:
+        """How it answers, and why."""
+        with self.state.lock:
+            if self.state.choice is not None:
+                return self.state.choice
+        raise NotFittedError("This speedup has learned no tables yet. Call fit with answer='learned', or learn=True.")
+
+    @property
+    def inference(self) -> Inference:
+        """How problems are answered, given a choice."""
+        return Inference(self.speedup.limits, self.speedup.n_jobs)
+
+    def answer(self, batch: Batch) -> Solutions:
+        """Answers problems; while it learns, some at a time."""
+        parts, at = list[Solutions](), 0
+        while at < len(batch) or not parts:
+            n = len(batch) if not self.speedup.learn else TRUSTED_PART if self.trusted else PART
+            some = batch if at == 0 and n >= len(batch) else batch.select(range(at, min(at + n, len(batch))))
+            parts.append(super().answer(some))
+            at += max(n, 1)
+        return parts[0] if len(parts) == 1 else Solutions.joined(batch, parts)
+
+    def find(self, batch: Batch) -> Solutions:
+        """Answers as was chosen."""
+        return answer(self.choice, batch.resolved(), self.inference)
+
+    def agrees(self, found: Solutions, exact: Solutions) -> BoolArray:
+        """Tells which answers are the black box's: the costs alone do not tell which labelling it finds cheap."""
+        return same_labels(found.batch, found.values, exact.values)
+
+    def learn(self, batch: Batch, answers: Answers, now: bool = False) -> None:
+        """Keeps answers to learn from, and chooses anew how to answer when there are enough new ones, or now.
+
+        Choosing takes a while; the lock is not held meanwhile, so that others can go on with what was learned before.
+        """
+        state, replay = self.state, self.state.replay
+        with state.lock:
+            state.counts["labelled"] += replay.add(batch, answers)
+            if not replay.kept or not (now or replay.due):
+                return
+            since, before = replay.n_since, state.choice
+            known, recent = replay.taken(), None
+            if since is not None and since >= AFRESH:
+                replay.n_since = None
+                if before is not None and since < len(replay.kept):
+                    recent = replay.taken(since)
+            replay.learned(len(known[0]))
+        if recent is not None and before is not None and self._is_better_afresh(before, *recent):
+            note = f"The black box seems to have changed: all but its last {len(recent[0])} answers are forgotten."
+            log.info("%s", note)
+            with state.lock:
+                while len(replay.kept) > len(recent[0]):
+                    replay.kept.popleft()
+                state.note(note)
+            known = recent
+        choice = self._choose(*known, np.arange(len(known[0])))
+        with state.lock:
+            state.adopt(choice, self.speedup.trust.min_agreement)
+
+    def fit(self, batch: Batch, answers: Answers, calls: int) -> State:
+        """Returns a state that has chosen how to answer."""
+        labels, usable = read_answers(batch, answers)
+        choice = self._choose(batch, labels, usable)
+        new, level = State(counts=Counter(solver_calls=calls, labelled=len(usable))), self.speedup.trust.min_agreement
+        new.adopt(choice, None)
+        if self.speedup.learn:
+            new.replay.add(batch, labels)
+            new.replay.learned(len(usable))
+        held = choice.agreement.get(choice.method)
+        if held is not None and level is not None and held.high < level:
+            log.warning(
+                "What was learned agrees with the black box on %.3f of %d answers held out, surely less than "
+                "min_agreement=%g: audits will end the trust in it. Learn from more answers, declare more factors, or "
+                "lower min_agreement.",
+                *(held.estimate, held.n, level),
+            )
+        return new
+
+    def _choose(self, batch: Batch, labels: IntArray, usable: IntArray) -> Choice:
+        speedup, examples = self.speedup, Examples(batch, labels, usable)
+        timeless = replace(speedup.limits, time_limit=None, call_limit=None)  # learning must not depend on the clock
+        with show_progress(quiet=not speedup.progress) as tell:
+            inference = self.inference._replace(limits=timeless)
+            return choose(speedup.schema, examples, inference, seed=speedup.seed, tell=tell)
+
+    def _is_better_afresh(self, before: Choice, batch: Batch, labels: IntArray) -> bool:
+        """Whether learning from recent answers alone agrees with them better than what was learned before them."""
+        found = answer(before, batch, self.inference).values
+        choice = self._choose(batch, labels, np.arange(len(batch)))
+        held = choice.agreement.get(choice.method)
+        return held is not None and bool(held.estimate * held.n > same_labels(batch, found, labels).sum() + 1)
+
+
+STRATEGIES = {Certified: CertifiedStrategy, Learned: LearnedStrategy, Search: SearchStrategy}

@@ -16,7 +16,7 @@ import numpy as np
 from hasten.errors import NoAnswerError, ProblemError
 from hasten.model.batch import Batch, as_batch
 from hasten.model.problem import Problem
-from hasten.sums.drivers import Found, draw_some, sum_some
+from hasten.sums.drivers import Found, sum_some
 from hasten.sums.plan import MAX_JOIN, SumPlan, plan_sums
 from hasten.support.arrays import BoolArray, FloatArray, IntArray, ints, offsets, ranges, sizes_of
 from hasten.support.checks import check_whole
@@ -116,12 +116,11 @@ def sample(problems: Problems, n: int = 1, *, seed: int = 0, max_join: int = MAX
     plans, rng = plans_for(batch, max_join), np.random.default_rng(seed)
     n_steps = max((len(plan.steps) for plan in plans if plan), default=0)
     value, labels = np.zeros(len(batch)), np.zeros((n, int(batch.variable_at[-1])), dtype=np.int64)
-    addresses, at_once = _addresses(batch, plans), max(1, MOST_DRAWN // max(1, n * n_steps))
-    chances = rng.random((len(batch), n, n_steps)) if at_once >= len(batch) else None
+    addresses, at_once, none = _addresses(batch, plans), max(1, MOST_DRAWN // max(1, n * n_steps)), np.zeros(0)
     for begin in range(0, len(batch), at_once):
         some = np.arange(begin, min(begin + at_once, len(batch)))
-        chance = rng.random((len(some), n, n_steps)) if chances is None else chances
-        draw_some((*batch.arrays,), some, addresses[some], chance, value, labels)
+        found = Found(value, none, none, none, some, none, labels, rng.random((len(some), n, n_steps)))
+        sum_some((*batch.arrays,), some, addresses[some], np.array([1, 0, 0]), found)
     _check(value)
     for p in np.flatnonzero(value == np.inf)[:1].tolist():
         raise NoAnswerError(f"Problem {p} has no valid labelling, so that none can be drawn.")
@@ -159,6 +158,8 @@ def run(
         np.zeros(n),
         np.ascontiguousarray(batch.table_at if gain_at is None else gain_at),
         np.where(never, 0.0, 1.0 if weight is None else weight),
+        np.zeros((0, 0), dtype=np.int64),
+        np.zeros((0, 0, 0)),
     )
     parts: dict[int, FloatArray] = {}
 

@@ -24,6 +24,8 @@ class Found(NamedTuple):
     gain: FloatArray  # marginals of table entries
     gain_at: IntArray  # (n,) where those of a problem start; problems may share them
     weight: FloatArray  # (n,) of each problem, in shares and marginals
+    labels: IntArray  # (rows, variables) labellings that are drawn
+    chance: FloatArray  # (problems, rows, steps) random numbers below 1 for these
 
 
 @kernel
@@ -86,6 +88,7 @@ def sum_some(arrays: Arrays, problems: IntArray, plans: IntArray, asked: IntArra
     start, most, seen = split(ints, (WIDTH, 6, 2))
     most_of(problems, plans, most)
     floats, constant, begin = np.empty(n_floats(most, asked[2])), np.zeros(1), 0
+    drawn = np.zeros(max(1, most[0]), dtype=np.int64)
     scratch = Scratch(space_of(floats, start, most), seen, part(constant, 0, 1))
     seen[0], task = -1, Task(asked[0], asked[1], asked[2])
     while begin < problems.size:
@@ -106,35 +109,10 @@ def sum_some(arrays: Arrays, problems: IntArray, plans: IntArray, asked: IntArra
                 at = found.gain_at[p]
                 for x in range(n_gain):
                     found.gain[at + x] += found.weight[p] * space.gain[WIDTH * x + lane]
-        begin = end
-    keep((floats, ints, constant))
-
-
-@driver
-def draw_some(
-    arrays: Arrays, problems: IntArray, plans: IntArray, chance: FloatArray, value: FloatArray, labels: IntArray
-) -> None:
-    """Draws labellings of some problems, a row of `labels` for each; `chance` has (problems, rows, steps) numbers."""
-    batch, ints = BatchArrays(*arrays), np.zeros(WIDTH + 8, dtype=np.int64)
-    start, most, seen = split(ints, (WIDTH, 6, 2))
-    most_of(problems, plans, most)
-    floats, constant, begin = np.empty(n_floats(most, 0)), np.zeros(1), 0
-    scratch, drawn = (
-        Scratch(space_of(floats, start, most), seen, part(constant, 0, 1)),
-        np.zeros(max(1, most[0]), dtype=np.int64),
-    )
-    seen[0] = -1
-    while begin < problems.size:
-        plan, space = plan_at(plans[begin, 0]), scratch.space
-        end = go(batch, problems, plans, begin, scratch, Task(1, 0, 0))
-        for lane in range(end - begin):
-            p = problems[begin + lane]
-            value[p] = space.line[lane]
-            n_variables = batch.place[p + 1, VARIABLE] - batch.place[p, VARIABLE]
-            for row in range(labels.shape[0] if value[p] < np.inf else 0):
-                mine = part(chance[begin + lane, row], 0, plan.variable.size)
-                draw(plan, space, lane, mine, part(drawn, 0, drawn.size))
-                for v in range(n_variables):
-                    labels[row, batch.place[p, VARIABLE] + v] = drawn[v]
+            for row in range(found.labels.shape[0] if found.value[p] < np.inf else 0):
+                chance = part(found.chance[begin + lane, row], 0, plan.variable.size)
+                draw(plan, space, lane, chance, part(drawn, 0, drawn.size))
+                for v in range(batch.place[p + 1, VARIABLE] - batch.place[p, VARIABLE]):
+                    found.labels[row, batch.place[p, VARIABLE] + v] = drawn[v]
         begin = end
     keep((floats, ints, constant, drawn))

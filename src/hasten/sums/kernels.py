@@ -133,34 +133,32 @@ def term(plan: Plan, space: Space, n: int, m: int, c: int, at: int) -> FloatArra
     return value
 
 
-@inlined_kernel
-def put_entry(space: Space, task: Task, at: int, least: FloatArray, n_terms: int) -> None:
-    """Adds up the terms of the entry at `at`, of which the least is known."""
-    forbidden = spread(np.inf)
-    low, total, found = where_less(least, forbidden, least, spread(0.0)), spread(0.0), least
-    if task.summing:
-        for x in range(n_terms):
-            total = total + exponential(low - load(space.values, x))
-        found = where_less(least, forbidden, low - logarithm(total), forbidden)
-    store(space.low, at, low)
-    store(space.total, at, total)
-    store(space.work, at, found)
-
-
 @kernel
-def add_up(plan: Plan, space: Space, task: Task, n: int, m: int) -> None:
-    """Carries out step `n`, of the form `m`, term by term."""
+def add_up(plan: Plan, space: Space, task: Task, n: int, m: int, again: bool) -> None:
+    """Carries out step `n`, of the form `m`, term by term; `again`, only in problems where a product lost too much."""
     entry, out, sums, at = plan.entry_at[m], plan.out_first[n], plan.sum_at[m], plan.read_at[m]
-    n_reads = plan.n_static[m] + plan.n_derived[m]
-    for e in range(plan.out_first[n + 1] - out):
-        least, first = spread(np.inf), sums + plan.sum_first[entry + e]
-        end = sums + plan.sum_first[entry + e + 1]
+    n_reads, forbidden, tiny = plan.n_static[m] + plan.n_derived[m], spread(np.inf), spread(TINY)
+    for e in range(out, plan.out_first[n + 1]):
+        least, first = forbidden, sums + plan.sum_first[entry + e - out]
+        end = sums + plan.sum_first[entry + e - out + 1]
         for c in range(first, end):
             value = term(plan, space, n, m, c, at)
             at += n_reads
             store(space.values, c - first, value)
             least = lesser(value, least)
-        put_entry(space, task, out + e, least, end - first)
+        low, total, found = where_less(least, forbidden, least, spread(0.0)), spread(0.0), least
+        if task.summing:
+            for x in range(end - first):
+                total = total + exponential(low - load(space.values, x))
+            found = where_less(least, forbidden, low - logarithm(total), forbidden)
+        if again:
+            known = load(space.total, e)
+            low = where_less(known, tiny, low, load(space.low, e))
+            found = where_less(known, tiny, found, load(space.work, e))
+            total = where_less(known, tiny, spread(0.0) - total, known)
+        store(space.low, e, low)
+        store(space.total, e, total)
+        store(space.work, e, found)
 
 
 @kernel
@@ -219,28 +217,8 @@ def multiply(plan: Plan, sums: Sums, space: Space, task: Task, n: int, m: int) -
     store(space.values, 0, smallest)
     for lane in range(WIDTH):
         if space.values[lane] < TINY:
-            add_up_again(plan, sums, space, task, n, m)
+            add_up(plan, space, task, n, m, True)
             break
-
-
-@kernel
-def add_up_again(plan: Plan, sums: Sums, space: Space, task: Task, n: int, m: int) -> None:
-    """Adds the entries of a step with a large table up term by term, in the problems where products lost too much."""
-    first, out, n_labels, forbidden = plan.label_at[n], plan.out_first[n], plan.n_labels[m], spread(np.inf)
-    start, tiny = plan.base[plan.base_first[n] + sums.dense[m]], spread(TINY)
-    for e in range(plan.out_first[n + 1] - out):
-        low, total, work = load(space.low, out + e), load(space.total, out + e), load(space.work, out + e)
-        least = forbidden
-        for i in range(n_labels):
-            at = start + e * plan.joint_out[m] + i * plan.joint_in[m]
-            value = load(space.sums, first + i) + spread(space.table[at])
-            store(space.values, i, value)
-            least = lesser(value, least)
-        put_entry(space, task, out + e, least, n_labels)
-        store(space.low, out + e, where_less(total, tiny, load(space.low, out + e), low))
-        store(space.work, out + e, where_less(total, tiny, load(space.work, out + e), work))
-        again = spread(0.0) - load(space.total, out + e)
-        store(space.total, out + e, where_less(total, tiny, again, total))
 
 
 @kernel
@@ -252,7 +230,7 @@ def go_forward(plan: Plan, sums: Sums, space: Space, task: Task) -> None:
         if task.summing and sums.dense[m] >= 0:
             multiply(plan, sums, space, task, n, m)
         else:
-            add_up(plan, space, task, n, m)
+            add_up(plan, space, task, n, m, False)
         least = forbidden
         for e in range(plan.out_first[n], plan.out_first[n + 1]):
             least = lesser(load(space.work, e), least)

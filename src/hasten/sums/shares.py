@@ -26,13 +26,14 @@ def give(span: FloatArray, x: int, task: Task, share: FloatArray) -> None:
 
 
 @kernel
-def share_out(plan: Plan, sums: Sums, space: Space, task: Task, n: int, m: int) -> None:
-    """Gives each term of step `n`, of the form `m`, its share of its entry."""
+def share_out(plan: Plan, sums: Sums, space: Space, task: Task, n: int, m: int, sign: float) -> None:
+    """Gives each term of step `n`, of the form `m`, its share of its entry, where `sign` times its sum is above 0."""
     entry, out, at, none = plan.entry_at[m], plan.out_first[n], plan.read_at[m], spread(0.0)
     base, n_static = plan.base_first[n], plan.n_static[m]
     n_reads = n_static + plan.n_derived[m]
     for e in range(plan.out_first[n + 1] - out):
-        flow, low, total = load(space.flow, out + e), load(space.low, out + e), load(space.total, out + e)
+        flow, low = load(space.flow, out + e), load(space.low, out + e)
+        total = spread(sign) * load(space.total, out + e)
         rate = where_less(none, total, flow / total, none)
         for c in range(plan.sum_at[m] + plan.sum_first[entry + e], plan.sum_at[m] + plan.sum_first[entry + e + 1]):
             value = term(plan, space, n, m, c, at)
@@ -52,13 +53,18 @@ def share_out(plan: Plan, sums: Sums, space: Space, task: Task, n: int, m: int) 
 def multiply_back(plan: Plan, sums: Sums, space: Space, task: Task, n: int, m: int) -> None:
     """Gives each term of step `n`, of a form with one large table that all share, its share of its entry."""
     first, out, none, end = plan.label_at[n], plan.out_first[n], spread(0.0), plan.out_first[n + 1]
-    step_out, step_in, joint = plan.joint_out[m], plan.joint_in[m], plan.base_first[n] + sums.dense[m]
-    start, target, again = plan.base[joint], sums.target[joint], none
+    base, n_static, step_out, step_in = plan.base_first[n], plan.n_static[m], plan.joint_out[m], plan.joint_in[m]
+    start, target, least = plan.base[base + sums.dense[m]], sums.target[base + sums.dense[m]], none
+    for e in range(out, end):
+        least = lesser(load(space.total, e), least)
+    store(space.values, 0, least)
+    for lane in range(WIDTH):
+        if space.values[lane] < 0.0:  # there are entries that were taken term by term
+            share_out(plan, sums, space, task, n, m, -1.0)
+            break
     for e in range(out, end):  # the flow becomes a rate
-        flow, total = load(space.flow, e), load(space.total, e)
-        again = lesser(total, again)
-        store(space.flow, e, where_less(none, total, flow / total, none))
-        store(space.total, e, where_less(total, none, flow / total, none))
+        total = load(space.total, e)
+        store(space.flow, e, where_less(none, total, load(space.flow, e) / total, none))
     for i in range(plan.n_labels[m]):
         power, share, place = load(space.power, first + i), none, i * step_in
         for e in range(out, end):
@@ -67,42 +73,13 @@ def multiply_back(plan: Plan, sums: Sums, space: Space, task: Task, n: int, m: i
             if task.gaining:
                 store(space.gain, target + place, load(space.gain, target + place) + power * rate)
             place += step_out
-        pass_on(plan, sums, space, task, n, m, i, power * share)
-    store(space.values, 0, again)
-    for lane in range(WIDTH):
-        if space.values[lane] < 0.0:
-            share_again(plan, sums, space, task, n, m)
-            break
-
-
-@kernel
-def pass_on(plan: Plan, sums: Sums, space: Space, task: Task, n: int, m: int, i: int, share: FloatArray) -> None:
-    """Gives a label of the variable of step `n`, and the entries of the tables over it alone, their share."""
-    give(space.share, plan.label_at[n] + i, task, share)
-    base, n_static = plan.base_first[n], plan.n_static[m]
-    for x in range(n_static + plan.n_derived[m]):
-        if x != sums.dense[m]:
+        share = power * share
+        give(space.share, first + i, task, share)
+        for x in range(n_static + plan.n_derived[m]):  # tables over the variable alone
             if x >= n_static:
                 give(space.flow, plan.base[base + x] + i, task, share)
-            elif task.gaining:
+            elif task.gaining and x != sums.dense[m]:
                 give(space.gain, sums.target[base + x] + i, task, share)
-
-
-@kernel
-def share_again(plan: Plan, sums: Sums, space: Space, task: Task, n: int, m: int) -> None:
-    """Shares out the entries that were added up again, in the problems where they were: the others' rates are 0."""
-    out, joint, none = plan.out_first[n], plan.base_first[n] + sums.dense[m], spread(0.0)
-    for i in range(plan.n_labels[m]):
-        label_share = none
-        for e in range(plan.out_first[n + 1] - out):
-            place = e * plan.joint_out[m] + i * plan.joint_in[m]
-            value = load(space.sums, plan.label_at[n] + i) + spread(space.table[plan.base[joint] + place])
-            rate, low = none - load(space.total, out + e), load(space.low, out + e)
-            share = where_less(none, rate, rate * exponential(low - value), none)
-            label_share = label_share + share
-            if task.gaining:
-                give(space.gain, sums.target[joint] + place, task, share)
-        pass_on(plan, sums, space, task, n, m, i, label_share)
 
 
 @kernel
@@ -124,7 +101,7 @@ def go_back(plan: Plan, sums: Sums, space: Space, task: Task) -> None:
         if task.summing and sums.dense[m] >= 0:
             multiply_back(plan, sums, space, task, n, m)
         else:
-            share_out(plan, sums, space, task, n, m)
+            share_out(plan, sums, space, task, n, m, 1.0)
 
 
 @kernel

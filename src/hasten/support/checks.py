@@ -29,7 +29,7 @@ def check_whole(name: str, value: object, least: int = 0, most: int | None = MAX
     if value < least:
         raise ProblemError(f"{name} must be at least {least}, got {brief(value)}.")
     if most is not None and value > most:
-        raise ProblemError(f"{name} must be at most {most}, got {brief(value)}.")
+        raise ProblemError(f"{name} must be at most {most:,}, got {brief(value)}.")
 
 
 def brief(value: object) -> str:
@@ -160,14 +160,7 @@ def is_share(value: object) -> TypeGuard[float]:
 
 def check_width(width: object) -> None:
     """Refuses what is not the width of a beam."""
-    if type(width) is int and 1 <= width <= MAX_WIDTH:
-        return
-    if isinstance(width, bool) or not isinstance(width, int | np.integer):
-        raise ProblemError(f"The width of a beam must be a whole number, got {brief(width)}.")
-    if width < 1:
-        raise ProblemError(f"A beam needs a width of at least 1, got {brief(width)}.")
-    if width > MAX_WIDTH:
-        raise ProblemError(f"A beam has a width of at most {MAX_WIDTH:,}, got {brief(width)}. Use a solver instead.")
+    check_whole("The width of a beam", width, least=1, most=MAX_WIDTH)
 
 
 def check_number(name: str, value: object) -> None:

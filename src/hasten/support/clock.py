@@ -144,12 +144,14 @@ def deadline_after(seconds: float | None) -> float:
 class Clock:
     """Keeps kernels to limits in seconds: for each problem, and for all of them together; None is no limit."""
 
-    def __init__(self, each: float | None = None, together: float | None = None) -> None:
+    def __init__(self, each: float | None = None, together: float | None = None, stop: Stop = NEVER) -> None:
         self.each = math.inf if each is None else each
         self.began = now()
         self.deadline = deadline_after(together)
-        self.stopped = False
         self._seen: list[tuple[IntArray, list[float]]] = []  # each watch, with what it was at, and since when
+        self.stopped, self.stop = False, stop  # by time or from another thread, which asks for it by `stop`
+        if stop is not NEVER and stop.tells(self._stop):
+            self._stop()
 
     @property
     def shortest(self) -> float:

@@ -2,7 +2,7 @@
 
 A `Task` reads texts and trains a `Model`; a model turns texts into problems, and says what their gold labels are. What
 it gets: `tasks.evaluation.comparison` lets greedy search, beams, a speedup, the task's own baselines, certified answers
-and an ILP solver label the same test texts, timed in turns; `tasks.evaluation.comparison_page` shows that as a page.
+and an ILP solver label the same test texts, timed in turns; `tasks.evaluation.comparison` shows that as a page.
 """
 
 from __future__ import annotations

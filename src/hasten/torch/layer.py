@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from itertools import count
 from typing import Any, NamedTuple, TypeAlias
 
 import torch
@@ -14,15 +13,14 @@ from hasten.errors import ProblemError
 from hasten.model.schema import Schema
 from hasten.model.structure import Structure
 from hasten.padded.layout import Layout, Shape
-from hasten.padded.search import Inference, answerer
+from hasten.padded.search import Inference, Request, answerer
 from hasten.support.checks import brief, check_whole
-from hasten.torch import sums
-from hasten.torch.operators import ENGINES, Asked, Call, ask
+from hasten.torch.calls import ENGINES, Call, registered
+from hasten.torch.operators import ask
+from hasten.torch.sums import log_partitions
 
 Tensors: TypeAlias = Tensor | Mapping[str, Tensor]  # by field, or the only one
 Sizes: TypeAlias = Tensor | Mapping[str, Tensor]  # by size, or the only one
-
-_NUMBERS = count()
 
 
 class Answer(NamedTuple):
@@ -61,7 +59,7 @@ class Layer(nn.Module):
         Kinds of factors whose tables are trained: a parameter `tables.NAME` each, scores that are added to what the
         schema says. A number is the rank of a table; None, or a list of names, makes it dense. They begin at zero.
     name
-        What programs that were exported call the layer; by default a number.
+        What programs that were exported call the layer; by default a number. No two layers may have the same.
 
     All methods take the same words:
 
@@ -90,11 +88,10 @@ class Layer(nn.Module):
     ) -> None:
         super().__init__()
         layout = Layout(given, shape, fields)
-        self.name = f"layer{next(_NUMBERS)}" if name is None else name
         self.names, self.sizes = tuple(layout.fields), layout.sizes
         self.axes = [each.axes for each in layout.fields.values()]
         self.inference = Inference(layout, answerer(layout.schema, solver), -1.0 if maximize else 1.0)
-        ENGINES[self.name] = self.inference
+        self.name = registered(self.inference, name)
         ranks = tables if isinstance(tables, Mapping) else dict.fromkeys(tables)
         self.has_tables = bool(ranks)
         self.tables = nn.ModuleDict({name: Table(layout.schema, name, rank) for name, rank in ranks.items()})
@@ -122,27 +119,29 @@ class Layer(nn.Module):
 
         Its gradient is the marginals. A structure that is too wide to be summed is refused, by `TooWide`.
         """
-        found = sums.log_partitions(self.call("sums", scores, tables, **where))
+        found = log_partitions(self.call("sums", scores, tables, **where))
         return found[0] if self.form(scores).single else found
 
     def marginals(self, scores: Tensors, *, tables: Mapping[str, Tensor] | None = None, **where: Any) -> Any:
         """Returns the probability of each label, where its score is; 0 elsewhere. Not differentiable."""
         with torch.no_grad():
-            _, *found = ask(self.call("sums", scores, tables, asked=Asked(sharing=1.0), **where))
+            _, *found = ask(self.call("sums", scores, tables, asked=Request(sharing=True), **where))
         sign = -self.inference.sign
         return self.named([sign * each for each in found[: len(found) - len(self.table_scores(tables))]], scores)
 
     def entropy(self, scores: Tensors, *, tables: Mapping[str, Tensor] | None = None, **where: Any) -> Tensor:
         """Returns the entropy of each example's distribution over labellings, in nats. Not differentiable."""
-        found = sums.entropies(self.call("entropy", scores, tables, **where))
+        (found,) = ask(self.call("entropy", scores, tables, **where))
         return found[0] if self.form(scores).single else found
 
     def sample(
         self, scores: Tensors, n: int = 1, *, seed: int = 0, tables: Mapping[str, Tensor] | None = None, **where: Any
     ) -> Any:
         """Draws `n` labellings of each example by their probabilities: labels padded with -100, samples first."""
-        found = sums.samples(self.call("samples", scores, tables, **where), n, seed)
-        return self.named(found, scores, axis=1)
+        check_whole("n", n)
+        check_whole("seed", seed)
+        asked, chosen = Request(n), torch.tensor(seed, device="cpu")
+        return self.named(ask(self.call("draw", scores, tables, asked=asked, seed=chosen, **where)), scores, axis=1)
 
     def margins(self, scores: Tensors, *, tables: Mapping[str, Tensor] | None = None, **where: Any) -> Any:
         """Returns how much less the best labelling with each label scores than the best of all; nan where none is.
@@ -150,7 +149,7 @@ class Layer(nn.Module):
         0 is a label of the best labelling, inf one that no valid labelling has. The second least of a variable is its
         margin: how sure the answer is of it. Not differentiable.
         """
-        return self.named(sums.excesses(self.call("margins", scores, tables, **where)), scores)
+        return self.named(ask(self.call("margins", scores, tables, **where)), scores)
 
     def call(
         self,
@@ -159,7 +158,7 @@ class Layer(nn.Module):
         tables: Mapping[str, Tensor] | None = None,
         gold: Tensors | None = None,
         *,
-        asked: Asked = Asked(),  # noqa: B008, it does not change
+        asked: Request = Request(),  # noqa: B008, it does not change
         seed: Tensor | None = None,
         **where: Any,
     ) -> Call:
@@ -176,7 +175,7 @@ class Layer(nn.Module):
             what,
             self.name,
             " ".join(own),
-            asked._replace(flat=1.0) if form.flat else asked,
+            asked._replace(flat=True) if form.flat else asked,
             given,
             list(own.values()),
             self.where(**where) if where else (),
@@ -202,7 +201,7 @@ class Layer(nn.Module):
         for name in known.keys() & masks.keys():
             raise ProblemError(f"Got lengths and a mask of {name}. Give one of them.")
         known |= masks
-        nothing = torch.empty(0)
+        nothing = torch.empty(0, device="cpu")
         if structures is None or isinstance(structures, Tensor):
             number = nothing if structures is None else structures
         else:
@@ -233,9 +232,10 @@ class Layer(nn.Module):
         if len(found) < len(self.names) and not form.flat:
             raise ProblemError(f"Give a dict with a tensor for each field: {', '.join(self.names)}.")
         for each in found:
-            if not isinstance(each, Tensor) or each.is_floating_point() != (what == "scores"):
-                wanted = "tensors of floats" if what == "scores" else "tensors of label numbers"
-                got = f"one of {each.dtype}" if isinstance(each, Tensor) else brief(each)
+            dense = isinstance(each, Tensor) and each.layout == torch.strided and not (each.is_nested or each.is_meta)
+            if not dense or each.is_floating_point() != (what == "scores"):
+                wanted = "dense tensors of floats" if what == "scores" else "dense tensors of label numbers"
+                got = f"{each.dtype}, {each.layout}, on {each.device}" if isinstance(each, Tensor) else brief(each)
                 raise ProblemError(f"Give {what} as {wanted}; got {got}.")
         return [each[None] for each in found] if form.single else found
 
@@ -255,13 +255,21 @@ class Layer(nn.Module):
         if not isinstance(given, Mapping):
             if len(self.sizes) != 1:
                 raise ProblemError(f"Give {what} by name: this layer has the sizes {', '.join(self.sizes) or 'none'}.")
-            return {self.sizes[0]: torch.as_tensor(given)}
+            given = {self.sizes[0]: given}
         for name in given:
             if name not in self.sizes and (what == "lengths" or name not in self.names):
                 raise ProblemError(
                     f"Got {what} of {name!r}; this layer has the sizes {', '.join(self.sizes) or 'none'}."
                 )
-        return {name: torch.as_tensor(each) for name, each in given.items()}
+        try:
+            return {name: torch.as_tensor(each) for name, each in given.items()}
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise ProblemError(f"The {what} are no numbers ({error}). Give a tensor, an array or a list.") from None
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Makes a layer that was pickled known in this process."""
+        super().__setstate__(state)
+        self.name = registered(self.inference, None if self.name in ENGINES else self.name)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Layer:
         """Copies what is trained; the structures, which do not change, are shared."""

@@ -20,9 +20,10 @@ from torch import Tensor, nn
 
 from hasten.errors import ProblemError
 from hasten.padded.kernels import IGNORED
+from hasten.padded.search import Request
 from hasten.support.checks import check_whole
 from hasten.torch.layer import Layer, Tensors
-from hasten.torch.operators import Asked, ask
+from hasten.torch.operators import ask
 from hasten.torch.sums import log_partitions
 
 REDUCTIONS = "mean", "sum", "none"
@@ -39,7 +40,7 @@ class StructuredLoss(nn.Module):
         What to do with examples whose gold breaks a constraint: "raise" an error, or "skip" them, whose loss is then 0.
     """
 
-    what = "loss"  # an operation of `hasten.torch.operators`
+    what = "loss"  # an operation of `hasten.torch.calls`
 
     def __init__(self, layer: Layer, *, reduction: str = "mean", invalid: str = "raise") -> None:
         super().__init__()
@@ -66,6 +67,8 @@ class StructuredLoss(nn.Module):
         if self.layer.form(scores).single:
             loss = loss[0]
         if weight is not None:
+            if not isinstance(weight, Tensor) or weight.shape != loss.shape:
+                raise ProblemError(f"Give a weight for each example, a tensor of shape {tuple(loss.shape)}.")
             loss = loss * weight
         if self.reduction == "mean" and weight is None and loss.numel():
             loss = loss.mean()
@@ -76,13 +79,13 @@ class StructuredLoss(nn.Module):
 
     def each(self, scores: Tensors, gold: Tensors, how: dict[str, Any]) -> Tensor:
         """Returns the loss of each example; `how` are the words that all methods of `Layer` take."""
-        asked = self.asked()._replace(strict=float(self.invalid == "raise"))
+        asked = self.asked()._replace(strict=self.invalid == "raise")
         call = self.layer.call(self.what, scores, gold=gold, asked=asked, seed=self.seed(), **how)
         return log_partitions(call) if self.what == "sums" else ask(call)[0]
 
-    def asked(self) -> Asked:
+    def asked(self) -> Request:
         """Returns what is asked of each example besides gold."""
-        return Asked()
+        return Request()
 
     def seed(self) -> Tensor | None:
         """Returns the seed of noise."""
@@ -118,9 +121,9 @@ class StructuredHinge(StructuredLoss):
         check_positive("margin", margin, zero=True)
         self.margin, self.cost = float(margin), cost
 
-    def asked(self) -> Asked:
+    def asked(self) -> Request:
         """Returns what is asked of each example besides gold."""
-        return Asked(margin=self.margin if self.cost is None else 0.0)
+        return Request(margin=self.margin if self.cost is None else 0.0)
 
     def each(self, scores: Tensors, gold: Tensors, how: dict[str, Any]) -> Tensor:
         """Returns the loss of each example."""
@@ -161,9 +164,9 @@ class FenchelYoung(StructuredLoss):
         super().__init__(layer, **settings)
         self.noise = Noise(samples, sigma, seed)
 
-    def asked(self) -> Asked:
+    def asked(self) -> Request:
         """Returns what is asked of each example besides gold."""
-        return Asked(float(self.noise.samples), self.noise.sigma)
+        return Request(self.noise.samples, self.noise.sigma)
 
     def seed(self) -> Tensor | None:
         """Returns the seed of noise."""
@@ -214,7 +217,7 @@ class ImplicitMLE(nn.Module):
     def forward(self, scores: Tensors, **how: Any) -> Any:
         """Returns the mean indicator of the perturbed answers, as scores are given; words are those of `Layer`."""
         layer, noise = self.layer, self.noise
-        asked = Asked(float(noise.samples), noise.sigma, self.step)
+        asked = Request(noise.samples, noise.sigma, self.step)
         return layer.named(ask(layer.call("sample", scores, asked=asked, seed=noise.draw(), **how)), scores)
 
 
@@ -232,8 +235,8 @@ class Noise(NamedTuple("Noise", [("samples", int), ("sigma", float), ("seed", in
     def draw(self) -> Tensor:
         """Returns the seed of a call."""
         if self.seed is None:
-            return torch.randint(2**62, ())
-        return torch.tensor(self.seed)
+            return torch.randint(2**62, (), device="cpu")
+        return torch.tensor(self.seed, device="cpu")
 
 
 def check_positive(name: str, value: float, zero: bool = False) -> None:

@@ -1,7 +1,4 @@
-"""Sums over all labellings that are no operators: on the device of the scores; entropies, samples and min-marginals.
-
-Scores that are not on the CPU stay where they are if all examples have one structure (`hasten.torch.executor`).
-"""
+"""Log-partitions on the device of the scores, where all examples have one structure (`hasten.torch.executor`)."""
 
 from __future__ import annotations
 
@@ -13,16 +10,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from hasten.model.batch import Batch
 from hasten.padded.kernels import IGNORED
-from hasten.padded.search import Inference, put_back
+from hasten.padded.search import Inference
 from hasten.padded.shapes import Placed
-from hasten.sums import marginals, min_marginals
-from hasten.sums import sample as draw
-from hasten.support.arrays import ints, ranges, sizes_of
-from hasten.torch.arrays import as_arrays, as_tensors
+from hasten.torch.arrays import as_arrays
+from hasten.torch.calls import Call, engine_of
 from hasten.torch.executor import Executor, executor_for, run_graphed
-from hasten.torch.operators import Call, ask, engine_of
+from hasten.torch.operators import ask
 
 _PLACES: WeakKeyDictionary[Inference, dict[Any, Any]] = WeakKeyDictionary()  # of structures on devices
 
@@ -40,7 +34,7 @@ def log_partitions(call: Call) -> Tensor:
                 ask(call)  # says which, and why
             return found
     sharing = torch.is_grad_enabled() and any(each.requires_grad for each in (*call.scores, *call.tables))
-    return ask(call._replace(asked=call.asked._replace(sharing=float(sharing))))[0]
+    return ask(call._replace(asked=call.asked._replace(sharing=sharing)))[0]
 
 
 class OnDevice(NamedTuple):
@@ -96,8 +90,8 @@ def _structure_on(engine: Inference, placed: Placed, call: Call, n_problems: int
         sizes = [int(np.prod(shape[1:])) for shape in placed.room]
         ends = np.cumsum(sizes)
         one = [(1, *shape[1:]) for shape in placed.room]
-        cells = [each._replace(number=each.number[:1], at=each.at[:1]) for each in placed.cells]
-        alone = Placed(placed.shapes, placed.number[:1], one, cells, [], placed.flat)
+        runs = [each._replace(number=each.number[:1]) for each in placed.runs]
+        alone = Placed(placed.shapes, placed.number[:1], one, runs, placed.flat)
         places = [np.arange(end - size, end, dtype=np.float64) for end, size in zip(ends, sizes, strict=True)]
         numbers = [each.reshape(shape) for each, shape in zip(places, one, strict=True)]
         index = np.abs(engine.costs(alone, numbers))[: structure.n_labels].astype(np.int64)
@@ -111,30 +105,3 @@ def _structure_on(engine: Inference, placed: Placed, call: Call, n_problems: int
         tensors = (torch.from_numpy(each).to(device) for each in (index, -placed.shapes.prices[s], table))
         known[key] = (*tensors, starts)
     return OnDevice(executor_for(structure.compiled, n_problems), *known[key])
-
-
-def entropies(call: Call) -> Tensor:
-    """Returns the entropy of each example; nan where no labelling is valid."""
-    batch, _, _ = _problems(call)
-    return as_tensors([marginals(batch).entropy], call.scores[0].device)[0]
-
-
-def samples(call: Call, n: int, seed: int) -> list[Tensor]:
-    """Returns labellings drawn for each example, (samples, examples, *axes), padded."""
-    batch, engine, placed = _problems(call)
-    drawn = np.zeros((n, int(batch.variable_at[-1])), dtype=np.int64)
-    drawn[:, ranges(batch.variable_at[:-1], sizes_of(batch.labels_at))] = draw(batch, n, seed=seed)
-    return as_tensors(engine.write(placed, drawn), call.scores[0].device)
-
-
-def excesses(call: Call) -> list[Tensor]:
-    """Returns how much less the best labelling with each label scores than the best of all, padded with nan."""
-    batch, _, placed = _problems(call)
-    excess, n_labels = np.zeros(batch.cost.size), ints(each.n_labels for each in batch.structures)[batch.structure]
-    excess[ranges(batch.cost_at[:-1], n_labels)] = min_marginals(batch).excess
-    return as_tensors(put_back(placed, excess, [np.float64] * len(call.scores), np.nan), call.scores[0].device)
-
-
-def _problems(call: Call) -> tuple[Batch, Inference, Placed]:
-    engine, placed, own, tables, _, _ = call.opened()
-    return engine.problems(placed, own, tables), engine, placed

@@ -202,8 +202,6 @@ class Trace:
         if good.ruled_out:
             return f"{step.name} = {good.label} was ruled out: {good.ruled_out}."
         place = f"{step.name} = {good.label} came {ordinal(good.rank or 0)}"
-        if good.rank is not None and good.rank <= self.width and step.kept:
-            return f"{place}, but too far behind the best for the spread."
         by = "by the heuristic alone" if step.skipped else "by priority"
         return f"{place} {by}; the beam keeps {self.width}."
 

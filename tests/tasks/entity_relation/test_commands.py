@@ -12,7 +12,7 @@ from hasten.tasks.entity_relation.data.corpus import in_order
 from hasten.tasks.entity_relation.data.formats import read_jsonl, write_jsonl
 from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.tagger import Tagger
-from hasten.tasks.tagging import synthetic
+from hasten.tasks.tagging import corpus as made_up
 from hasten.tasks.tagging.tagger import SequenceTagger
 
 
@@ -38,7 +38,7 @@ def room(tmp_path_factory):
     for part, some in {"train": ids[:60], "dev": ids[60:70], "test": ids[70:85]}.items():
         (room / f"{part}.ids").write_text("\n".join(some))
     Tagger.train(list(generate(60, 0))).save(room / "model")
-    SequenceTagger.train(synthetic.generate(20, 0), epochs=1).save(room / "tagger")
+    SequenceTagger.train(made_up.generate(20, 0), epochs=1).save(room / "tagger")
     return room
 
 

@@ -11,8 +11,7 @@ import pytest
 from hasten.errors import CorpusError
 from hasten.model.solution import Solutions
 from hasten.paper.experiment import Experiment
-from hasten.paper.methods import PAPER_ROWS, PAPER_THETAS
-from hasten.paper.test_set import Reference, SentenceTestSet
+from hasten.paper.methods import PAPER_ROWS, PAPER_THETAS, Reference, SentenceTestSet
 from hasten.support.terminal import tell_nobody
 from hasten.tasks.entity_relation.data.corpora import Corpora
 from hasten.tasks.entity_relation.data.corpus import Sentence

@@ -6,7 +6,7 @@ from sentences import installed
 
 from hasten.errors import SolverTooSmall
 from hasten.kernels.search.nodes import FORCED
-from hasten.paper.test_set import SCORES, SentenceTestSet
+from hasten.paper.methods import SCORES, SentenceTestSet
 from hasten.search.beam import greedy
 from hasten.solvers import make_solver
 from hasten.support.terminal import tell_nobody

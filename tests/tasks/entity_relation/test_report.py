@@ -8,9 +8,9 @@ from html.parser import HTMLParser
 import pytest
 
 from hasten.kernels.search.nodes import FORCED
-from hasten.paper import figures, report, sentences
+from hasten.paper import figures, report
 from hasten.paper.methods import PAPER_ROWS
-from hasten.paper.tables import find_paper
+from hasten.paper.report import find_paper
 from hasten.tasks.evaluation import charts
 from hasten.tasks.evaluation.page import label_colours
 
@@ -390,16 +390,16 @@ def test_differences_and_violations_are_said_in_words():
 
 
 def test_a_violation_of_a_relation_names_its_arguments():
-    said = sentences.in_words("both: forward=Kill for variable 3, backward=Kill for variable 8", ["A", "B", "C"])
+    said = figures.in_words("both: forward=Kill for variable 3, backward=Kill for variable 8", ["A", "B", "C"])
     assert said == "both: forward Kill for “A” → “B”, backward Kill for “C” → “B”"
 
 
 def test_arcs_that_would_cross_run_at_different_heights():
     tokens = list("ABCD")
-    arcs = [sentences.Arc(0, 1, "x", "same"), sentences.Arc(1, 0, "x", "same"), sentences.Arc(0, 2, "x", "same"),
-            sentences.Arc(2, 3, "x", "same")]  # fmt: skip
-    layout = sentences.lay_out(tokens, [(i, i + 1) for i in range(4)], ["person"], arcs)
-    heights = sentences.levels(layout, arcs)
+    arcs = [figures.Arc(0, 1, "x", "same"), figures.Arc(1, 0, "x", "same"), figures.Arc(0, 2, "x", "same"),
+            figures.Arc(2, 3, "x", "same")]  # fmt: skip
+    layout = figures.lay_out(tokens, [(i, i + 1) for i in range(4)], ["person"], arcs)
+    heights = figures.levels(layout, arcs)
     assert len(set(heights[:3])) == 3
     assert heights[2] > max(heights[:2])
     assert heights[3] == 1
@@ -407,8 +407,8 @@ def test_arcs_that_would_cross_run_at_different_heights():
 
 def test_words_and_spans_do_not_overlap():
     tokens = ["Ms.", "Wilhelmina", "Ix", "of", "the", "Quay", "Board", "saw", "Oz", "."]
-    layout = sentences.lay_out(
-        tokens, [(0, 3), (5, 7), (8, 9)], ["organization"], [sentences.Arc(1, 2, "OrgBasedIn", "same")]
+    layout = figures.lay_out(
+        tokens, [(0, 3), (5, 7), (8, 9)], ["organization"], [figures.Arc(1, 2, "OrgBasedIn", "same")]
     )
     assert [word for _, _, word in layout.words] == tokens
     for (left, width, _), (after, _, _) in zip(layout.words, layout.words[1:], strict=False):

@@ -87,7 +87,7 @@ def test_a_damaged_or_foreign_tagger_is_refused(tagger, tmp_path):
         Tagger.load(path)
     tagger.speedup.heuristic.save(path)
     with pytest.raises(
-        ModelError, match=r"and relations, or is of another version: its format is 'hasten\.heuristic/1'"
+        ModelError, match=r"and relations, or is of another version: its format is 'hasten\.heuristic/2'"
     ):
         Tagger.load(path)
     other = tmp_path / "other"

@@ -7,8 +7,7 @@ import random
 import msgspec
 import pytest
 
-from hasten.tasks.evaluation.evaluation_page import render
-from hasten.tasks.evaluation.scores import Tally, confusions
+from hasten.tasks.evaluation.scores import Tally, confusions, render
 
 
 def tally_of(pairs, kinds=("type",)):

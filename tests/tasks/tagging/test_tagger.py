@@ -12,7 +12,7 @@ from hasten import make_solver
 from hasten.errors import CorpusError, ModelError, ProblemError, SchemaError
 from hasten.proof.certifier import Certifier
 from hasten.support.forms import save_tensors
-from hasten.tasks.tagging import synthetic
+from hasten.tasks.tagging import corpus as made_up
 from hasten.tasks.tagging.corpus import Tagged
 from hasten.tasks.tagging.model import TagModel
 from hasten.tasks.tagging.rules import Rules
@@ -26,7 +26,7 @@ VERBS = "at least 1 VB or VBD or VBN or VBP or VBZ"
 
 @pytest.fixture(scope="module")
 def news():
-    return list(synthetic.generate(160, 0)), list(synthetic.generate(160, 0, "bio"))
+    return list(made_up.generate(160, 0)), list(made_up.generate(160, 0, "bio"))
 
 
 @pytest.fixture(scope="module")

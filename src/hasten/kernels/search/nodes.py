@@ -31,7 +31,6 @@ class Options(NamedTuple):
 
     width: int
     theta: float
-    spread: float
     enforce: bool
     ahead: bool
 
@@ -292,8 +291,6 @@ def rank_by_priority(graph: Graph, options: Options, n_nodes: int, t: int, scrat
             if not scratch.out[c]:
                 priority = scratch.g[c] + scratch.h[c] + scratch.rest[c]
                 n_best = select(scratch.rank, scratch.best, n_best, width, (b << BITS) | i, priority)
-    while n_best > 1 and scratch.rank[n_best - 1] > scratch.rank[0] + options.spread:
-        n_best -= 1
     return n_best
 
 

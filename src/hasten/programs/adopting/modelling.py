@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -110,17 +111,21 @@ class PuLP:
         objective = {} if model.objective is None else model.objective
         constant = float(getattr(objective, "constant", 0.0))
         build = Builder(name=model.name, maximize=model.sense == pulp.LpMaximize, constant=constant)
-        place = {}
-        for variable in model.variables():
-            low, high = _bounds(variable.lowBound, variable.upBound)
-            whole = variable.cat == pulp.LpInteger
-            place[variable] = build.column(variable.name, low, high, whole, float(objective.get(variable, 0.0)))
+        variables = model.variables()
+        place = {variable: j for j, variable in enumerate(variables)}
+        build.add_columns(
+            [variable.name for variable in variables],
+            [-math.inf if variable.lowBound is None else variable.lowBound for variable in variables],
+            [math.inf if variable.upBound is None else variable.upBound for variable in variables],
+            [variable.cat == pulp.LpInteger for variable in variables],
+            [objective.get(variable, 0.0) for variable in variables],
+        )
         senses = {pulp.LpConstraintLE: "<", pulp.LpConstraintGE: ">", pulp.LpConstraintEQ: "="}
         for row in model.constraints() if callable(model.constraints) else model.constraints.values():
             terms = row.items()
             columns, weights = [place[variable] for variable, _ in terms], [float(weight) for _, weight in terms]
             build.row(columns, weights, *limits_of(senses[row.sense], -float(row.constant)), row.name)
-        if sorted(build.columns, key=_numbers_by_value) != build.columns:
+        if any(one > other for one, other in pairwise(map(_numbers_by_value, build.columns))):
             build.sorted_by = "PuLP"
         return build.statement()
 

@@ -126,6 +126,8 @@ class _Reader:
 
     def done(self) -> Statement:
         """Checks that there are as many clauses as the first line says; returns all of it."""
+        if self._promised is None and not self._n_clauses:
+            raise ProgramError("There are no clauses in it. Is it whole?")
         if self._promised is not None and self._n_clauses != self._promised[1]:
             raise ProgramError(
                 f"The first line says {self._promised[1]:,} clauses, but there are {self._n_clauses:,}. Is it whole?"

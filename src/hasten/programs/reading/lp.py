@@ -166,7 +166,9 @@ class _Reader:
     def _row(self) -> None:
         name, switch = self._label(), self._switch()
         side, limits = self._limited_sum("A row")
-        low, high = limits.get(">", -math.inf) - side.constant, limits.get("<", math.inf) - side.constant
+        low, high = limits.get(">", -math.inf), limits.get("<", math.inf)
+        if side.constant:  # other readers pass over it
+            raise ProgramError("A row has a number among its terms. Move it to the other side.")
         if not (self.ends_entry() or (self.peek().kind == "name" and self.peek(1).kind == ":")):
             raise ProgramError(f"Nothing should follow a right-hand side, but there is {shown(self.next().text)}.")
         if side.products:

@@ -7,7 +7,7 @@ is bounded. Which labellings are valid does not change.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -51,13 +51,22 @@ class Exclusions:
         return self.nodes[node]
 
     def largest_around(self, a: int, b: int) -> list[int]:
-        """Returns a clique with two nodes to which no other can be added; it grows by what leaves most to add."""
-        clique, common = [a, b], self.near[a] & self.near[b]
-        while common:
-            best = max(bits(common), key=lambda node: ((self.near[node] & common).bit_count(), -node))
-            clique.append(best)
-            common &= self.near[best]
-        return sorted(clique)
+        """Returns a clique with two nodes to which no other can be added."""
+        return grown([a, b], self.near[a] & self.near[b], self.near)
+
+
+def grown(clique: list[int], common: int, near: Sequence[int]) -> list[int]:
+    """Returns a clique with some of the nodes that all of it exclude: it grows by what leaves most to add."""
+    while common:
+        nodes = list(bits(common))
+        leaves = [(near[node] & common).bit_count() for node in nodes]
+        if min(leaves) == len(nodes) - 1:  # all exclude each other
+            clique += nodes
+            break
+        best = nodes[leaves.index(max(leaves))]
+        clique.append(best)
+        common &= near[best]
+    return sorted(clique)
 
 
 def with_cliques(graph: Graph) -> Graph:

@@ -34,7 +34,7 @@ from hasten.proof.plan import ProofPlan, Work
 from hasten.proof.sweep.dual import start_dual, sweep
 from hasten.proof.sweep.sweeping import Known
 from hasten.support.arrays import FloatArray, IntArray
-from hasten.support.clock import AT, Clock, now
+from hasten.support.clock import AT, NEVER, Clock, now
 
 PRICE, MOVE, BRANCHING = 1, 2, 3  # tasks; before the first one all is set up
 COST, EXCESS, CURRENT, BEGUN = 0, 1, 2, 3  # of `Scratch.own`
@@ -269,9 +269,10 @@ class Improvement:
         """Takes one slice; whether the problem is still open, and there is time until then, of `now`."""
         proofs, p, at = self._work.proofs, self._p, now()
         overflows = proofs.values[status.SIZE, p] == np.inf  # or may, in sums
-        if proofs.facts[status.OUTCOME, p] != status.OPEN or overflows or at >= until:
+        stop = NEVER if self._work.clock is None else self._work.clock.stop
+        if proofs.facts[status.OUTCOME, p] != status.OPEN or overflows or at >= until or stop.is_set():
             return False
-        self._work.clock = Clock(together=until - at)
+        self._work.clock = Clock(together=until - at, stop=stop)
         next(self._slices)
         if proofs.facts[status.OUTCOME, p] == status.STOPPED:
             proofs.facts[status.OUTCOME, p] = status.OPEN

@@ -15,8 +15,7 @@ import numpy as np
 from hasten.errors import ModelError, ProblemError
 from hasten.search.beam import BeamSearch
 from hasten.speedup.calibration import problems_needed
-from hasten.speedup.mode import TextMode
-from hasten.speedup.parts import Certified, Limits, Search, Trust, as_answer, search_of
+from hasten.speedup.parts import Certified, Limits, Search, TextMode, Trust, as_answer, search_of
 from hasten.speedup.persistence import content, of_content
 from hasten.speedup.predictor import Speedup
 from hasten.support import forms
@@ -24,8 +23,8 @@ from hasten.support.checks import brief, check_number, check_whole, check_width
 from hasten.support.files import output_directory
 from hasten.support.forms import Tensors, digest_of, format_of, load_tensors, reading, save_tensors
 from hasten.support.terminal import Tell, tell_nobody
-from hasten.tasks.entity_relation.black_boxes import Box, read_black_box, train_black_box
 from hasten.tasks.entity_relation.data.corpus import Sentence, split
+from hasten.tasks.entity_relation.extraction import Box, read_black_box, train_black_box
 from hasten.tasks.entity_relation.labelling import Labelled, Labeller
 from hasten.tasks.entity_relation.names import BlackBox
 from hasten.tasks.entity_relation.task import EntityRelationTask
@@ -118,7 +117,7 @@ class Tagger:
         if len(batch) - cut >= problems_needed(risk):
             tell("Calibrating theta", None)
             chosen = speedup.calibrate(batch.select(np.arange(cut, len(batch))), risk=risk)
-            search = replace(search, theta=chosen.theta, width=chosen.width)
+            search = replace(search, theta=chosen.theta)
             note = f"Search mode: {' '.join(str(chosen).splitlines()[:2])}."
         speedup.set_params(answer=Certified(search=search), limits=Limits(max_nodes=MAX_NODES))
         return cls(task, scorer, speedup, note)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from hasten.kernels.search.nodes import FORCED
 from hasten.support.words import Html, join, tag
-from hasten.tasks.evaluation.tables import number
+from hasten.tasks.evaluation.page import number
 
 NEAR_ONE = 0.004  # how far from 1 the "near one" axis ends its stretch
 LETTER = 7.6  # the width of a letter of a label, about

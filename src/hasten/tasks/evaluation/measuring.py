@@ -326,3 +326,9 @@ def same_answers(found: Solutions, reference: Solutions) -> BoolArray:
     with np.errstate(invalid="ignore"):
         close = np.abs(found.cost - reference.cost) <= 1e-6 * np.maximum(1.0, np.abs(reference.cost))
     return same | (found.valid & close)
+
+
+def in_words(found: Solutions, p: int) -> list[str | None]:
+    """Returns the labels of an answer by name, None for each where there is none."""
+    answer = found[p]
+    return [None] * answer.problem.n_variables if answer.values is None else list(answer.names)

@@ -8,7 +8,7 @@
 - *jsonl*: an object a line: `{"tokens": ["Ada", "laughs"], "tags": ["NOUN", "VERB"]}`. `id` and `rules`, rules for this
   sentence alone, may be there too.
 
-Each reader holds one sentence at a time; `synthetic` makes sentences up.
+Each reader holds one sentence at a time. `generate` makes news up, with a tag a word, for tests and examples.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hasten.errors import CorpusError
+from hasten.tasks.entity_relation.data.corpus import Sentence
+from hasten.tasks.entity_relation.data.synthetic import generate as generate_news
 from hasten.tasks.text.lines import MAX_LINE, AnyPath, called, open_lines, parse_object, peek_line, short
 from hasten.tasks.text.tables import Cells, read_tables
 
@@ -195,3 +197,22 @@ def read_all(path: AnyPath, format: str = "auto", column: str | int | None = Non
         if sentence.tags is None and sentence.words:
             raise CorpusError(f"{called(path)}: sentence {sentence.id!r} has no tags. Give tagged sentences.")
     return found
+
+
+KINDS = ("pos", "bio")
+
+
+def generate(n: int, seed: int, kind: str = "pos") -> Iterator[Tagged]:
+    """Writes `n` sentences with the parts of speech of their words (Penn Treebank), or with entities in BIO."""
+    if kind not in KINDS:
+        raise CorpusError(f"There are no made-up tags {kind!r}. Choose one of {', '.join(KINDS)}.")
+    for sentence in generate_news(n, seed):
+        tags = _bio_tags(sentence) if kind == "bio" else sentence.pos
+        yield Tagged(sentence.id, sentence.tokens, tags)
+
+
+def _bio_tags(sentence: Sentence) -> tuple[str, ...]:
+    tags = ["O"] * len(sentence.tokens)
+    for (start, end), name in zip(sentence.spans, sentence.types or (), strict=True):
+        tags[start:end] = [f"B-{name}", *[f"I-{name}"] * (end - start - 1)]
+    return tuple(tags)

@@ -14,8 +14,7 @@ from hasten.errors import ModelError, ProblemError
 from hasten.model.batch import Batch
 from hasten.model.solution import Solutions, Source, Status
 from hasten.search.beam import BeamSearch
-from hasten.speedup.mode import TextMode
-from hasten.speedup.parts import Limits
+from hasten.speedup.parts import Limits, TextMode
 from hasten.speedup.predictor import Speedup
 from hasten.support import forms
 from hasten.support.checks import check_limit, check_width

@@ -18,7 +18,6 @@ import numpy.typing as npt
 
 from hasten.support.arrays import FloatArray, IntArray, offsets
 from hasten.support.terminal import Tell
-from hasten.tasks.averaging import Averaged
 from hasten.tasks.text.words import (
     FLAGS,
     PREFIX2,
@@ -29,6 +28,7 @@ from hasten.tasks.text.words import (
     SUFFIX3,
     SUFFIX4,
     WORD,
+    Averaged,
     Vocabulary,
     as_json,
 )

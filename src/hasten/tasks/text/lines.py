@@ -193,7 +193,7 @@ def _explain(error: Exception, encoding: str) -> str:
     if isinstance(error, CorpusError):
         return str(error)
     if isinstance(error, UnicodeDecodeError):
-        return f"After this line come bytes that are not {encoding} text. Convert the file."
+        return f"Here come bytes that are not {encoding.removesuffix('-sig')} text. Convert the file, or name another."
     if isinstance(error, _DAMAGE):
         return f"The file is damaged ({error}). Fetch it again, or pack it again."
     if isinstance(error, IsADirectoryError):

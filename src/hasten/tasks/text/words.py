@@ -7,6 +7,8 @@ new one becomes a string, whose columns are then computed. Kernels read the colu
 `hasten.jit` looks at.
 """
 
+from __future__ import annotations
+
 import json
 from collections.abc import Callable, Sequence
 from itertools import chain, pairwise
@@ -18,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hasten.jit import driver
-from hasten.support.arrays import BoolArray, IntArray
+from hasten.support.arrays import BoolArray, FloatArray, IntArray
 
 HashArray = npt.NDArray[np.int32]
 Bytes = npt.NDArray[np.uint8]
@@ -260,3 +262,22 @@ def as_json(strings: Sequence[str]) -> bytes:
         return msgspec.json.encode(strings)
     except UnicodeEncodeError:  # half of a surrogate pair, which only Python's own JSON writes
         return json.dumps(strings).encode()
+
+
+class Averaged(NamedTuple):
+    """A table of weights: the current ones, and what their steps and their average need."""
+
+    weights: FloatArray
+    squares: FloatArray  # of all gradients so far, summed
+    lag: FloatArray  # what each weight was moved by, times the step at which it was
+
+    @classmethod
+    def of(cls, n_rows: int, n_columns: int) -> Averaged:
+        """Returns a table of zeros."""
+        shape = n_rows, n_columns
+        return cls(np.zeros(shape), np.full(shape, 1e-8), np.zeros(shape))
+
+    def mean(self, steps: int) -> FloatArray:
+        """Returns the average over all steps."""
+        found: FloatArray = self.weights - self.lag / max(steps, 1)
+        return found

@@ -37,7 +37,15 @@ from hasten.tasks.entity_relation.data.columns import Columns
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.names import Training
 from hasten.tasks.entity_relation.scoring import features
-from hasten.tasks.entity_relation.scoring.features import MAX_FEATURES, Text, intern, variable_features
+from hasten.tasks.entity_relation.scoring.features import (
+    MAX_FEATURES,
+    Text,
+    intern,
+    pair_of,
+    relation_rows,
+    relation_values,
+    variable_features,
+)
 from hasten.tasks.text.words import Vocabulary
 
 WeightArray = npt.NDArray[np.float32]
@@ -53,6 +61,23 @@ class Model(NamedTuple):
     relation_weights: WeightArray | FloatArray
     normalised: bool  # whether costs are minus log probabilities
     rows: IntArray
+    values: IntArray  # of the relation asked for last, the same both ways; behind them its sentence, its pair, how many
+
+
+@kernel
+def rows_of(text: Text, model: Model, sentence: int, variable: int, mask: int) -> int:
+    """Writes the rows of a variable's features; returns how many. A pair's two relations are mostly wanted in turn."""
+    first, values = text.span_at[sentence], model.values
+    relation = variable - (text.span_at[sentence + 1] - first)
+    if relation < 0:
+        return int(variable_features(text, sentence, variable, mask, model.rows))
+    if values[MAX_FEATURES] != sentence or values[MAX_FEATURES + 1] != relation // 2:
+        left, right = pair_of(text.span_at[sentence + 1] - first, relation)
+        values[MAX_FEATURES], values[MAX_FEATURES + 1] = sentence, relation // 2
+        values[MAX_FEATURES + 2] = relation_values(text, sentence, left, right, values)
+    n = values[MAX_FEATURES + 2]
+    relation_rows(values, n, relation % 2, mask, model.rows)
+    return int(n)
 
 
 @kernel
@@ -61,12 +86,23 @@ def score_variable(text: Text, model: Model, sentence: int, variable: int, costs
     n_entities, rows = text.span_at[sentence + 1] - text.span_at[sentence], model.rows
     weights = model.entity_weights if variable < n_entities else model.relation_weights
     n_buckets, n_labels = weights.shape
-    n = variable_features(text, sentence, variable, n_buckets - 1, rows)
-    for label in range(n_labels):
-        costs[at + label] = 0.0
-    for k in range(n):
-        for label in range(n_labels):
-            costs[at + label] -= weights[rows[k], label]
+    n, label = rows_of(text, model, sentence, variable, n_buckets - 1), 0
+    while label + 4 <= n_labels:  # sums stay in registers
+        a = b = c = d = 0.0
+        for k in range(n):
+            row = rows[k]
+            a -= weights[row, label]
+            b -= weights[row, label + 1]
+            c -= weights[row, label + 2]
+            d -= weights[row, label + 3]
+        costs[at + label], costs[at + label + 1], costs[at + label + 2], costs[at + label + 3] = a, b, c, d
+        label += 4
+    while label < n_labels:
+        a = 0.0
+        for k in range(n):
+            a -= weights[rows[k], label]
+        costs[at + label] = a
+        label += 1
     if model.normalised:
         smallest = np.inf
         for label in range(n_labels):
@@ -95,7 +131,8 @@ def score_variables(
         n_entities = text.span_at[problem_ids[request] + 1] - text.span_at[problem_ids[request]]
         size += (entity_weights if variable_ids[request] < n_entities else relation_weights).shape[1]
     costs = np.empty(size)
-    model = Model(entity_weights, relation_weights, normalised, np.empty(MAX_FEATURES, np.int64))
+    rows, values = np.empty(MAX_FEATURES, np.int64), np.full(MAX_FEATURES + 3, -1, np.int64)
+    model = Model(entity_weights, relation_weights, normalised, rows, values)
     at = 0
     for request in range(len(problem_ids)):
         at = score_variable(text, model, problem_ids[request], variable_ids[request], costs, at)
@@ -281,8 +318,9 @@ def search(model: LinearScorer, text: Text, batch: Batch, how: BeamSearch, *, n_
     weights, options = how.prepared(batch)
 
     def run(start: int, stop: int) -> None:
-        rows = np.empty(MAX_FEATURES, np.int64)
-        ours = Model(model.entity_weights, model.relation_weights, model.training == Training.INDEPENDENT, rows)
+        rows, values = np.empty(MAX_FEATURES, np.int64), np.full(MAX_FEATURES + 3, -1, np.int64)
+        normalised = model.training == Training.INDEPENDENT
+        ours = Model(model.entity_weights, model.relation_weights, normalised, rows, values)
         search_text(text, ours, arrays, weights, options, batch.order[start:stop], found)
 
     in_parallel(run, n, n_jobs)

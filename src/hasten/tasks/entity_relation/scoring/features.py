@@ -35,6 +35,7 @@ MAX_FEATURES = 80  # no variable has more
 EDGE = 1  # stands for any column of a token outside the sentence
 LONGEST_SPAN = 8  # words of a span that get features of their own
 LONGEST_GAP = 10  # words between two spans that get features of their own, half from either end
+N_TEMPLATES = 29  # of a relation, before those of the words between its spans, which share one
 SHORT_GAP = 5  # gaps up to this length are also features as a whole
 
 
@@ -158,12 +159,9 @@ def entity_features(columns: HashArray, first: int, end: int, span: IntArray, ma
 
 
 @kernel
-def relation_features(
-    text: Text, sentence: int, left: int, right: int, backward: int, mask: int, rows: IntArray
-) -> int:
-    """Writes the rows of a relation between two spans of a sentence, in text order; returns how many there are.
-
-    `backward` says that the second is the source.
+def relation_values(text: Text, sentence: int, left: int, right: int, values: IntArray) -> int:
+    """Writes the values of the features of a relation between two spans, in text order, whichever of them is the
+    source; returns how many there are.
     """
     columns, first, end = text.columns, text.token_at[sentence], text.token_at[sentence + 1]
     spans = text.spans[text.span_at[sentence] : text.span_at[sentence + 1]]
@@ -212,16 +210,22 @@ def relation_features(
         mix(column(columns, start1 - 2, first, end, WORD), before),
         mix(after, column(columns, stop2 + 1, first, end, WORD)),
     ):
-        rows[n] = mix(mix(2 * n + backward, 0x1B873593), value) & mask
+        values[n] = value
         n += 1
-    template = 2 * n + backward
     near = stop1 + LONGEST_GAP // 2
     far = max(near, start2 - LONGEST_GAP // 2)
     for token in range(stop1, start2):
         if token < near or token >= far:
-            rows[n] = mix(mix(template, 0x1B873593), read(columns, token, WORD)) & mask
+            values[n] = read(columns, token, WORD)
             n += 1
     return n
+
+
+@kernel
+def relation_rows(values: IntArray, n: int, backward: int, mask: int, rows: IntArray) -> None:
+    """Turns the first `n` values of a relation into rows; `backward` says that the second span is the source."""
+    for k in range(n):
+        rows[k] = mix(mix(2 * min(k, N_TEMPLATES) + backward, 0x1B873593), values[k]) & mask
 
 
 @kernel
@@ -243,4 +247,6 @@ def variable_features(text: Text, sentence: int, variable: int, mask: int, rows:
         return int(entity_features(text.columns, first, end, spans[variable], mask, rows))
     relation = variable - len(spans)
     left, right = pair_of(len(spans), relation)
-    return int(relation_features(text, sentence, left, right, relation % 2, mask, rows))
+    n = relation_values(text, sentence, left, right, rows)
+    relation_rows(rows, n, relation % 2, mask, rows)
+    return int(n)

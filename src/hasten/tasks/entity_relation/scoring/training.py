@@ -18,13 +18,13 @@ from hasten.jit import driver
 from hasten.proof.certifier import Certifier
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.terminal import Tell, tell_nobody
-from hasten.tasks.averaging import Averaged
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.names import Training
 from hasten.tasks.entity_relation.scoring.black_box import LinearScorer, all_variables, check_n_buckets, score_variables
 from hasten.tasks.entity_relation.scoring.features import MAX_FEATURES, Text, intern, variable_features
 from hasten.tasks.entity_relation.scoring.gold import gold
 from hasten.tasks.entity_relation.task import EntityRelationTask
+from hasten.tasks.text.words import Averaged
 
 Infer = Callable[[IntArray, FloatArray, IntArray], IntArray]  # (n_entities, costs, cost_at) -> flat labels
 
