@@ -64,8 +64,10 @@ class NativeHighs:
     ) -> Said:
         """Minimises for some costs, until another thread asks it to `stop`."""
         if self._elsewhere is None:
-            run = self._run if stop is not NEVER else self._wait
-            return _checked_answer(run(cost, seconds, gap, start, stop), self._checked, gap)
+            said = (
+                self._wait(cost, seconds, gap, start) if stop is NEVER else self._run(cost, seconds, gap, start, stop)
+            )
+            return _checked_answer(said, self._checked, gap)
         begin = None if start is None else start.tolist()
         heard = self._elsewhere.ask({"cost": cost.tolist(), "seconds": seconds, "gap": gap, "start": begin})
         if heard is None:
@@ -82,11 +84,11 @@ class NativeHighs:
             here.start_from(start)
         return here.run(cost, seconds, gap=gap)
 
-    def _wait(self, cost: FloatArray, seconds: float, *given: Any) -> highs_program.Said:
+    def _wait(self, cost: FloatArray, seconds: float, gap: float, start: FloatArray | None) -> highs_program.Said:
         """Runs HiGHS in a thread of its own, so that Ctrl-C gets through; a run that does not stop is left behind."""
         stop = Stop()
         try:
-            return run_waiting(partial(self._run, cost, seconds, *given[:2], stop), stop.set, now() + seconds + LATE)
+            return run_waiting(partial(self._run, cost, seconds, gap, start, stop), stop.set, now() + seconds + LATE)
         except LeftBehindError:
             self._here = HighsProgram(self._arrays)
             return highs_program.Said(TIME)
