@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
+from fractions import Fraction
 from itertools import product
 from typing import Any
 
@@ -168,6 +169,7 @@ def read_cfn(text: Text) -> Statement:
         values.append({str(value): i for i, value in enumerate(domain)} if isinstance(domain, list) else {})
         build.column(name, 0.0, abs(size) - 1.0, True)
     place = {name: v for v, name in enumerate(variables)}
+    tables: list[tuple[list[int], FloatArray]] = []
     named = functions if isinstance(functions, dict) else {f"function {n}": each for n, each in enumerate(functions)}
     for name, function in named.items():
         what = f"The function {shown(name)}"
@@ -181,9 +183,23 @@ def read_cfn(text: Text) -> Statement:
         costs = sign * _costs(function, [values[v] for v in scope], shape, name)
         if np.isneginf(costs).any():
             raise ProgramError(f"A cost of the function {shown(name)} is infinitely good. Give a finite one.")
-        build.table(scope, np.where(costs >= top, np.inf, costs))
+        tables.append((scope, costs))
+    for (scope, costs), limit in zip(tables, _limits(top, [float(costs.min()) for _, costs in tables]), strict=True):
+        build.table(scope, np.where(costs >= limit, np.inf, costs))
     build.cutoff = top
     return build.statement()
+
+
+def _limits(top: float, least: list[float]) -> list[float]:
+    """Returns the cost of each function from which on every sum reaches the limit, given the least of each."""
+    if not all(map(math.isfinite, (top, *least))):
+        return [math.inf] * len(least)
+    slack, limits = Fraction(top) - sum(map(Fraction, least)), list[float]()
+    for mine in least:
+        limit = slack + Fraction(mine)
+        rounded = float(limit)
+        limits.append(rounded if rounded >= limit else math.nextafter(rounded, math.inf))
+    return limits
 
 
 def _costs(function: dict[str, Any], names: list[dict[str, int]], shape: tuple[int, ...], name: str) -> FloatArray:
