@@ -1,8 +1,8 @@
 """Checks a certificate: that no labelling costs less than L, and that one costs at most U (docs/certificates.md).
 
-Run it as `python -m hasten.certificate FILE`. Each line is a step. The first ones state the problem, an answer and a
-claim. The *state* is a set of functions (costs of labels, tables) whose sum, with a constant, is at most what any valid
-labelling costs that is still considered. Steps that prove keep that true, so the least entries sum up to a bound.
+Run it as `python -m hasten.certificate FILE`. Each line is a step. The first ones state the problem and a claim. The
+*state* is a set of functions (costs of labels, tables) whose sum, with a constant, is at most what any valid labelling
+costs that is still considered. Steps that prove keep that true, so the least entries sum up to a bound.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ import json
 import math
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from itertools import product
 from typing import Any
 
 UNIT = 1 << 2148  # numbers count 1 / UNIT: doubles are multiples of 2**-1074, products of two of its square
 INFINITE = 1 << 6000  # no sum of finite numbers comes near it
-MOST_ENTRIES, LONGEST_LINE = 2_000_000, 1 << 27  # of a table, times its variables; characters
-STATING, PROVING = ("variable", "table", "row", "claim"), ("move", "price", "count", "eliminate")
+MOST_ENTRIES, LONGEST_LINE, MEMORY = 2_000_000, 1 << 26, 1 << 32  # of a table, times variables; characters; bytes
+STATING, PROVING = ("variable", "table", "row", "claim"), ("move", "price", "count", "eliminate", "split")
 
 
 class RefusedError(ValueError):
@@ -30,10 +31,8 @@ def need(condition: object, reason: str, *shown: Any) -> None:
         raise RefusedError(reason.format(*(ascii(x)[:40] for x in shown)))
 
 
-def exact(x: Any, null: int | None = None) -> int:
-    """Returns a number of the file exactly, and for null what stands for that, if it may be there."""
-    if x is None and null is not None:
-        return null
+def exact(x: Any) -> int:
+    """Returns a number of the file exactly."""
     need(type(x) in (int, float) and abs(x) < 1 << 1100, "{} is not a finite number", x)
     return int(x.as_integer_ratio()[0] << UNIT.bit_length() - x.as_integer_ratio()[1].bit_length())
 
@@ -85,15 +84,15 @@ class State:
 
     def add(self, key: int, scope: tuple[int, ...], entries: dict[Any, int]) -> None:
         """Adds a table, by its number; one of a single variable joins its costs."""
-        if len(scope) == 1:
-            costs = self.functions[~scope[0]][1]
-            self.put(~scope[0], scope, {labels: x + costs[labels] for labels, x in entries.items() if labels in costs})
-        else:
-            self.put(key, scope, entries)
         self.n_tables = max(self.n_tables, key + 1)
+        if len(scope) == 1:
+            key, costs = ~scope[0], self.functions[~scope[0]][1]
+            entries = {labels: x + costs[labels] for labels, x in entries.items() if labels in costs}
+        self.put(key, scope, entries)
 
     def variable(self, *costs: Any) -> None:
         """Adds a variable, by the costs of its labels."""
+        need(len(costs) <= MOST_ENTRIES, "a variable has {} labels", len(costs))
         self.sizes.append(len(costs))
         self.put(-len(self.sizes), (len(self.sizes) - 1,), {(i,): exact(x) for i, x in enumerate(costs) if x != "inf"})
 
@@ -111,7 +110,7 @@ class State:
         for v, label, weight in terms:
             at = weights.setdefault(self.at(v), {})
             at[label] = at.get(number(label, self.sizes[v], "label"), 0) + exact(weight)
-        self.rows.append((weights, exact(low, -INFINITE), exact(high, INFINITE)))
+        self.rows.append((weights, -INFINITE if low is None else exact(low), INFINITE if high is None else exact(high)))
 
     def claim(self, lower: Any, upper: Any, answer: Any, unit: Any = 0) -> None:
         """Claims that nothing costs less than `lower`, the answer at most `upper`, all of them multiples of a unit."""
@@ -187,17 +186,16 @@ class State:
             inside = [(n, terms[v]) for n, v in enumerate(chosen) if v in terms]
             sums = (sum(weights.get(each[0][n], 0) for n, weights in inside) for each in looks.values())
             self.rows[r] = {v: x for v, x in terms.items() if v not in uses} | {new: dict(enumerate(sums))}, low, high
-        entries = {(*labels, n): 0 for n, each in enumerate(looks.values()) for labels in each}
-        self.add(self.n_tables, (*chosen, new), entries)
+        self.add(self.n_tables, (*chosen, new), {(*a, n): 0 for n, each in enumerate(looks.values()) for a in each})
 
     def split(self, variable: Any, parts: Any) -> list[State]:
-        """Returns a state for each part of a variable's labels; the parts cover all that are left, each once."""
+        """Returns a state for each part of a variable's labels, the first one last; they cover all that are left."""
         v, states = self.at(variable), list[State]()
         labels = [number(x, self.sizes[v], "label") for part in parts for x in part]
         once = all([parts, *parts]) and len({*labels}) == len(labels) and self.weights(v, {}).keys() <= {*labels}
         need(once, "the parts do not cover all labels, each once")
         need(len(parts) * (len(self.functions) + len(self.rows)) <= MOST_ENTRIES, "the parts are too many")
-        for part in map(frozenset, parts):
+        for part in map(frozenset, reversed(parts)):
             states.append(one := State())  # entries are shared with this one: they are never changed in place
             vars(one).update((k, x.copy() if type(x) in (list, dict) else x) for k, x in vars(self).items())
             for key in self.near(v):
@@ -216,19 +214,16 @@ def check(lines: Iterable[str], begun: State | None = None) -> tuple[int, Any, A
         try:
             need(states and len(line) <= LONGEST_LINE, "the proof is over, or the line too long")
             step, state = json.loads(line), states[-1]
-            name, *given = step if type(step) is list else [None]
+            name, *given = step if type(step) is list else [""]
             if name in (PROVING if state.claimed else STATING):
-                getattr(state, name)(*given)
-            elif state.claimed and name == "split":
-                states[-1:] = reversed(state.split(*given))
-                need(len(states) * len(state.functions) <= 10 * MOST_ENTRIES, "the splits are too deep")
+                states[-1:] = getattr(state, name)(*given) or [state]  # a split leaves several
             else:
                 need(state.claimed and step == ["sum"], "there is no such step here: {}", line)
                 unit, claimed = states.pop().unit or 1, state.claimed
                 bound = state.constant + sum(least for _, _, least in state.functions.values())
                 lowest = min(lowest, -(-bound // unit) * unit if bound < INFINITE >> 1 else INFINITE)
         except (ArithmeticError, LookupError, TypeError, ValueError, MemoryError, RecursionError) as error:
-            raise RefusedError(f"line {n}: {error}") from None
+            raise RefusedError(f"line {n}: {str(error) or 'it takes too much memory'}") from None
     need(not states, "the file ends before the proof does")
     need(lowest >= (INFINITE if claimed[0] == "inf" else exact(claimed[0])), "the steps show less than is claimed")
     return lowest, *claimed
@@ -243,6 +238,10 @@ def main(*paths: str) -> str:
 
 
 if __name__ == "__main__":
+    with suppress(ImportError, ValueError):  # Windows has no limits; or there is a lower one
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     try:
         sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
         print(main(*sys.argv[1:]))

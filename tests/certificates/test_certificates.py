@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import math
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -144,6 +145,23 @@ def test_the_checker_stands_alone(tmp_path: Path) -> None:
     assert "refused" in run(tmp_path / "nowhere").stderr
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limits of memory")
+def test_what_takes_too_much_memory_gets_a_clear_no(tmp_path: Path) -> None:
+    import resource
+
+    file, most = tmp_path / "large.proof", 1 << 27
+    counts = ['["count", [], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14]]'] * 30
+    file.write_text("\n".join([*['["variable", 0, 0]'] * 15, '["claim", 0, "inf", null]', *counts, '["sum"]']))
+    said = subprocess.run(
+        [sys.executable, CHECKER, file],
+        capture_output=True,
+        encoding="utf-8",
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (most, most)),
+    )
+    assert said.returncode == 1
+    assert re.fullmatch(r"refused: line \d+: it takes too much memory\n", said.stderr)
+
+
 def test_the_checker_imports_the_standard_library_alone_and_is_short() -> None:
     text = CHECKER.read_text()
     imports = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Import | ast.ImportFrom)]
@@ -171,6 +189,8 @@ CLAIM = '["claim", 0, 2, [0, 0]]'
         (["NaN"], "line 1"),
         (['["variable", NaN]'], "not a finite number"),
         (['["variable", true]'], "not a finite number"),
+        (['["variable"' + 2_000_001 * ",0" + "]"], "has 2000001 labels"),
+        ([" " * (1 << 26) + "1"], "line too long"),
         (['["variable", 1' + 2000 * "0" + "]"], "not a finite number"),
         (['["variable", 1' + 5000 * "0" + "]"], "line 1"),
         (['["import", "os"]'], "no such step"),

@@ -144,3 +144,25 @@ def test_whole_costs_that_are_in_tables_alone_are_shown_exactly() -> None:
     shape.connect(pair, one=shape.add(kind), other=shape.add(kind))
     found = certified(shape.problem([[0.0, 0.0], [math.inf, 0.0]]))
     assert found.lower == found.upper == 0.0
+
+
+@pytest.mark.parametrize("order", ["uupt", "ptuu", "tpuu"])
+def test_labels_that_tables_over_one_variable_forbid_are_none(order: str) -> None:
+    """For the checker such a table is part of the variable's costs."""
+    schema = Schema()
+    kind = schema.variable("kind", ["a", "b", "c"])
+    only = schema.factor("only", one=kind).set_table([np.inf, 0.0, np.inf])
+    pair = schema.factor("pair", one=kind, other=kind)
+    pair.forbid(one="b", other="b").forbid(one="b", other="c")
+    third = schema.factor("third", one=kind, other=kind).set_table([[0, 1, 2], [2, 0, 1], [3, 3, np.inf]])
+    shape = schema.structure([kind] * 3)
+    for n, name in enumerate(order):
+        if name == "u":
+            shape.connect(only, one=n % 2)
+        elif name == "p":
+            shape.connect(pair, one=0, other=1)
+        else:
+            shape.connect(third, one=1, other=2)
+            shape.connect(third, one=0, other=2)
+    found = Certifier(max_join=0).certificate(shape.problem(np.zeros(9)))
+    assert checker.check(found.lines)[1] == "inf"

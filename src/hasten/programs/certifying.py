@@ -146,39 +146,35 @@ def _tabulate(draft: Draft) -> None:
 
 def _left(draft: Draft) -> Problem:
     """Returns what is left as a problem: the variables, with all their labels, tables, and open rows."""
-    functions, sizes, schema, kinds = draft.state.functions, draft.state.sizes, Schema(), dict[Any, Any]()
-    draft.variables = [v for v in range(len(sizes)) if ~v in functions]
+    state, schema, factors, joined = draft.state, Schema(), dict[Any, Any](), list[Any]()
+    draft.variables = [v for v in range(len(state.sizes)) if ~v in state.functions]
     at = {v: n for n, v in enumerate(draft.variables)}
 
     def values(scope: Sequence[int], entries: dict[Any, int]) -> FloatArray:
-        costs = np.full([sizes[v] for v in scope], np.inf)
+        costs = np.full([state.sizes[v] for v in scope], np.inf)
         for labels, x in entries.items():
             costs[labels] = x / checker.UNIT
         return costs
 
-    for n in {sizes[v] for v in draft.variables}:
-        kinds[n] = schema.variable(f"{n} labels", [*map(str, range(n))])
-    joined = list[tuple[Any, dict[str, int]]]()
-    for scope, entries, _ in (functions[key] for key in sorted(functions) if key >= 0 and functions[key][0]):
+    sizes = [state.sizes[v] for v in draft.variables]
+    kinds = {size: schema.variable(f"{size} labels", [*map(str, range(size))]) for size in {*sizes}}
+    for _, (scope, entries, _) in sorted(each for each in state.functions.items() if each[0] >= 0 and each[1][0]):
         costs = values(scope, entries)
-        key, names = (costs.shape, costs.tobytes()), [f"v{n}" for n in range(len(scope))]
-        if key not in kinds:
-            own = {name: kinds[size] for name, size in zip(names, costs.shape, strict=True)}
-            kinds[key] = schema.factor(f"table {len(kinds)}", learned=False, **own).set_table(costs)
-        joined.append((kinds[key], {name: at[v] for name, v in zip(names, scope, strict=True)}))
-    shape = schema.structure()
-    for v in draft.variables:
-        shape.add(kinds[sizes[v]])
-    for kind, roles in joined:
-        shape.connect(kind, **roles)
-    draft.rows = [r for r in draft.rows if any(x for own in draft.state.rows[r][0].values() for x in own.values())]
+        key, roles = (costs.shape, costs.tobytes()), {f"v{n}": kinds[size] for n, size in enumerate(costs.shape)}
+        if key not in factors:
+            factors[key] = schema.factor(f"table {len(factors)}", learned=False, **roles).set_table(costs)
+        joined.append((factors[key], dict(zip(roles, (at[v] for v in scope), strict=True))))
+    shape = schema.structure([kinds[size] for size in sizes])
+    for factor, places in joined:
+        shape.connect(factor, **places)
+    draft.rows = [r for r in draft.rows if any(x for own in state.rows[r][0].values() for x in own.values())]
     for r in draft.rows:
-        terms, low, high = draft.state.rows[r]
+        terms, low, high = state.rows[r]
         cells = [(at[v], str(i), x / checker.UNIT) for v in sorted(terms) for i, x in sorted(terms[v].items()) if x]
         bounded = [limit / checker.UNIT if abs(limit) < checker.INFINITE >> 1 else None for limit in (low, high)]
         shape.rule(f"row {r}", cells, at_least=bounded[0], at_most=bounded[1])
-    unary = [values([v], functions[~v][1]) for v in draft.variables]
-    unary[0] += sum(least for scope, _, least in functions.values() if not scope) / checker.UNIT
+    unary = [values([v], state.functions[~v][1]) for v in draft.variables]
+    unary[0] += sum(least for scope, _, least in state.functions.values() if not scope) / checker.UNIT
     return shape.problem(np.concatenate(unary))
 
 

@@ -233,7 +233,13 @@ def go_back(graph: Graph, proof: Proof, level: int) -> None:
 @kernel
 def search(instance: Instance, proof: Proof) -> bool:
     """Logs the whole proof; false if there is only the bound of the first node, since the rest takes too much."""
-    graph, (dual, tree, tight, told, goal, _, used), level = instance.graph, proof, 0
+    (graph, _, table), (dual, tree, tight, told, goal, _, used), level = instance, proof, 0
+    for f in range(graph.table_at.size):
+        a = graph.scope_first[f]
+        if graph.table_at[f] >= 0 and graph.scope_first[f + 1] == a + 1:  # for the checker it is part of the costs
+            for at in range(graph.first[graph.scope[a]], graph.first[graph.scope[a] + 1]):
+                if table[graph.table_at[f] + at - graph.first[graph.scope[a]]] == np.inf:
+                    dual.belief[at] = np.inf
     if not count_left(graph, tight, 1):
         say(proof, CLOSE, COST, 0, 0.0)
         return True
