@@ -21,8 +21,8 @@ import numpy as np
 from rich.console import Console
 
 from hasten import Batch, Certifier, Rule, Schema, Solutions, Speedup
-from hasten.speedup.calibration import disagreeing
 from hasten.speedup.parts import Certified
+from hasten.speedup.skipping import disagreeing
 
 
 def packing(n: int, n_items: int, noise: float, seed: int = 0) -> Batch:
