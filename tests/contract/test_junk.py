@@ -98,7 +98,7 @@ CALLS: list[Call] = [
     (lambda w: w.solutions(), "has", {"status": Of(lambda w: w.solutions()[0].status)}),
     (lambda w: w.solutions(), "by", {"source": Of(lambda w: w.solutions()[0].source)}),
 ]
-INTERNAL = {"of_one", "score", "label_ranges", "places", "only", "scopes", "checked_scopes"}  # given arrays of our own
+INTERNAL = {"of_one", "score", "label_ranges", "places", "only", "members", "checked_scopes"}  # given arrays of our own
 CALLBACKS = {("predicate", "class"), ("predicate", "function")}  # their own errors pass
 INHERITED = {"index", "count"}  # from Sequence
 
