@@ -228,7 +228,7 @@ def test_what_is_no_task_or_no_function_is_refused():
 
 @pytest.mark.parametrize("one", ["Ada lives in Ulm.", news()[0]])
 def test_one_input_is_no_list_of_inputs(one):
-    with pytest.raises(ProblemError, match=r"such as a list of one: predict\(\[text\]\)"):
+    with pytest.raises(ProblemError, match=r"such as a list of one: \[text\]"):
         Cascade(Extraction(), Extractor()).predict(one)
 
 

@@ -21,6 +21,7 @@ from typer.testing import CliRunner
 import hasten
 from hasten.cli import app
 from hasten.programs import native
+from hasten.programs.answer import Answer
 from hasten.programs.native import NativeGurobi, NativeHighs, Said
 from hasten.programs.program import Program
 from hasten.programs.statement import Builder, Statement
@@ -350,7 +351,7 @@ def test_an_answer_that_the_file_rules_out_is_no_proof_when_time_ran_out() -> No
     build.table((0, 1), np.full((2, 2), 3.0))
     program = Program(build.statement())
     c = np.zeros(2)
-    over = program._answer(c, hasten.Status.TIME_LIMIT, np.zeros(2), 0.0, False, "", "")
+    over = Answer.of(program.statement, c, hasten.Status.TIME_LIMIT, np.zeros(2), 0.0, False, "", "")
     assert (over.status, over.values_found, over.bound) == (hasten.Status.NO_TIME, None, 0.0)
     assert program.solve().status is hasten.Status.INFEASIBLE
     assert "rules out" in program.solve().reason

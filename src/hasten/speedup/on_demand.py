@@ -29,7 +29,7 @@ from hasten.proof.certifier import Certifier
 from hasten.proof.outcome import are_proved
 from hasten.speedup.predictor import Speedup
 from hasten.support.arrays import FloatArray, IntArray
-from hasten.support.checks import brief, check_limit, check_type, finite, listed
+from hasten.support.checks import brief, check_limit, check_type, check_vector, finite, listed, whole_numbers
 from hasten.support.clock import deadline_after, now
 
 Member = tuple[int, ...] | Rule  # a scope, or a rule
@@ -127,17 +127,19 @@ def _over_time(
 ) -> Callable[[IntArray], list[Rule]]:
     """Returns which rules over time a labelling breaks."""
     check_type(shape, Structure, "The shape")
-    limit, span = finite(at_most, f"at_most of {name!r}", SchemaError), np.asarray(alive)
+    limit = finite(at_most, f"at_most of {name!r}", SchemaError)
+    span = whole_numbers(alive, f"When variables of {name!r} are alive", SchemaError, n_axes=2)
     if limit < 0.0:
         raise SchemaError(f"at_most of {name!r} must not be below zero, got {brief(at_most)}.")
-    if span.shape != (shape.n_variables, 2) or span.dtype.kind not in "iu" or (span[:, 0] > span[:, 1]).any():
+    if span.shape != (shape.n_variables, 2) or (span[:, 0] > span[:, 1]).any():
         raise SchemaError(
             f"{name!r} needs two whole numbers for each of the {shape.n_variables} variables: when it begins to be "
             "alive, and when it ends."
         )
-    use = [np.asarray(each, dtype=float) for each in listed(uses, f"What is used in {name!r}", SchemaError)]
+    what = f"What is used in {name!r}"
+    use = [check_vector(what, each) for each in listed(uses, what, SchemaError)]
     sizes = [len(kind.labels) for kind in shape.kinds]
-    if [each.shape for each in use] != [(n,) for n in sizes] or not all(np.isfinite(each).all() for each in use):
+    if [each.size for each in use] != sizes:
         raise SchemaError(f"{name!r} needs finite numbers for each variable: what it uses with each of its labels.")
     flat, first = np.concatenate([*use, np.zeros(0)]), np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
     moments, place = np.unique(span, return_inverse=True)

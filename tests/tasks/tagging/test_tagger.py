@@ -296,8 +296,9 @@ def test_entities_are_spans_of_bio_tags():
 )
 def test_forged_files_are_refused_by_form(tmp_path, change, said):
     model = small(np.random.default_rng(0), ["a", "b"], ())
-    about = model.about() | {"mode": "certified", "width": 4} | change
-    save_tensors(tmp_path / "t", FORMAT, model.tensors(), {"tagger": json.dumps(about)})
+    tensors, about = model.content()
+    about |= {"mode": "certified", "width": 4} | change
+    save_tensors(tmp_path / "t", FORMAT, tensors, {"tagger": json.dumps(about)})
     with pytest.raises(ModelError, match=said):
         SequenceTagger.load(tmp_path / "t")
 
@@ -314,7 +315,8 @@ def test_forged_files_are_refused_by_form(tmp_path, change, said):
 )
 def test_forged_weights_are_refused_by_form(tmp_path, change):
     model = small(np.random.default_rng(0), ["a", "b"], ())
-    about = json.dumps(model.about() | {"mode": "certified", "width": 4})
-    save_tensors(tmp_path / "t", FORMAT, model.tensors() | change, {"tagger": about})
+    tensors, about = model.content()
+    said = json.dumps(about | {"mode": "certified", "width": 4})
+    save_tensors(tmp_path / "t", FORMAT, tensors | change, {"tagger": said})
     with pytest.raises(ModelError):
         SequenceTagger.load(tmp_path / "t")
