@@ -14,8 +14,6 @@ from hasten.jit import Record, viewer
 from hasten.kernels.layout import Graph
 from hasten.support.arrays import BoolArray, FloatArray, IntArray, offsets, ranges, sizes_of, stable_order
 
-SHARED = 8  # pairs for each table, from which on it pays to read tables once
-
 
 class Network(Record):
     """Variables of two labels at most, joined in P pairs, for one structure.
@@ -28,10 +26,6 @@ class Network(Record):
     pair_high: IntArray  # (P,) the other, of a higher number
     pair_arc: IntArray  # (P,) the arc from the first to the second
     plain: IntArray  # (P,) 1 where it has one part, a table of the problem, and both variables have two labels
-    form: IntArray  # (P,) of these, which table it is: -1 if it is not plain, or few pairs share tables
-    form_at: IntArray  # (F,) where that starts
-    form_low: IntArray  # (F,) how far apart in it the labels of the first are
-    form_high: IntArray  # (F,) and those of the second
     part_first: IntArray  # (P + 1,) pair k has the parts part_first[k]:part_first[k + 1]
     part_at: IntArray  # (parts,) where the table starts
     part_low: IntArray  # (parts,) how far apart in it the labels of the first are
@@ -133,10 +127,6 @@ def _pack(graph: Graph, parts: _Parts, ones: _Parts, own: FloatArray, ruled: boo
     n_parts = np.bincount(pair_of, minlength=n_pairs)
     plain = (n_parts == 1) & (n_labels[pair_low] == 2) & (n_labels[pair_high] == 2)
     plain[pair_of[parts.own == 1]] = False
-    form, each = np.full(n_pairs, -1), np.stack([parts.at, steps[:, 0], steps[:, 1]], axis=1)[order]
-    forms, form[plain] = np.unique(each[offsets(n_parts)[:-1][plain]], axis=0, return_inverse=True)
-    if SHARED * len(forms) > n_pairs:  # few pairs share one
-        form, forms = np.full(n_pairs, -1), each[:0]
     tail = np.concatenate([pair_low, pair_high])
     by_tail = stable_order(tail, n_variables)  # the arcs as they will be numbered
     number = np.empty(2 * n_pairs, dtype=np.int64)
@@ -146,10 +136,6 @@ def _pack(graph: Graph, parts: _Parts, ones: _Parts, own: FloatArray, ruled: boo
         pair_high=pair_high,
         pair_arc=number[:n_pairs],
         plain=plain,
-        form=form,
-        form_at=forms[:, 0],
-        form_low=forms[:, 1],
-        form_high=forms[:, 2],
         part_first=offsets(n_parts),
         part_at=parts.at[order],
         part_low=steps[order, 0],
