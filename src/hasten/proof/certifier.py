@@ -24,13 +24,12 @@ from hasten.model.problem import Problem, check_one
 from hasten.model.solution import Solution, Solutions
 from hasten.model.structure import Structure
 from hasten.proof.branch import BRANCHING, BranchPlan
-from hasten.proof.elimination.plan import reduce
 from hasten.proof.improve import IMPROVING, Improvement
 from hasten.proof.outcome import BOUND, LOOK, OPEN, OUTCOME, SIZE, STEP, STOPPED, Proofs, nothing_known
 from hasten.proof.plan import MAX_SWEEPS, ProofPlan, Step, Work
 from hasten.proof.ranking import MinMarginals, Ranking, best_labellings, min_marginals
-from hasten.proof.recorder import MOST_WORK, EnoughError, ProofRecorder
-from hasten.proof.report import STEPS, Report, solution_of, solutions_of, start_from
+from hasten.proof.recorder import traced
+from hasten.proof.report import Report, solution_of, solutions_of, start_from
 from hasten.proof.steps import AFTER_LOOKING, BEFORE_IMPROVING, prove
 from hasten.support.arrays import FloatArray, plain
 from hasten.support.checks import check_limit, check_switch, check_whole
@@ -203,17 +202,7 @@ class Certifier:
         """
         check_one(problem)
         unlimited = replace(self, time_limit=None, call_limit=None)
-        report = unlimited.report(problem)
-        step, n_sweeps, n_nodes = STEPS[report.step[0] - 1], int(report.n_sweeps[0]), int(report.n_nodes[0])
-        reduction = reduce(problem.structure.compiled, self.max_join)
-        recorder = ProofRecorder(problem, names, reduction, MOST_WORK, n_nodes)
-        solution, watched = report.solutions.only(problem), True
-        try:
-            with recorder.watching():
-                solution = unlimited(problem)
-        except EnoughError:
-            watched = False
-        return recorder.trace(solution, watched, step, n_sweeps, n_nodes)
+        return traced(problem, names, unlimited.report(problem), unlimited, self._plan(problem.structure.compiled))
 
     def _plan(self, shape: Compiled) -> ProofPlan:
         key = ProofPlan, self.max_join, self.max_sweeps, self.max_nodes
