@@ -17,7 +17,6 @@ from hasten.proof.elimination.kernels import LOOK_AFTER, Plan
 from hasten.support.arrays import FloatArray, IntArray
 
 MANY_SUMS = 64  # of a step with a joint table: its choices are not kept but found again along the answer
-FEW = 8  # entries, or labels, that are looked through for all eight problems at once, to find those chosen
 
 
 class Lanes(NamedTuple):
@@ -188,17 +187,8 @@ def restore_lanes(plan: Plan, table: FloatArray, scratch: Lanes) -> None:
     for x in range(plan.variable.size):
         n = plan.variable.size - 1 - x
         m, out, v, u = plan.form[n], plan.out_first[n], plan.variable[n], plan.partner[n]
-        n_out = plan.out_first[n + 1] - out
         if has_many_sums(plan, n, m):
             trace_joint(plan, table, scratch, n, m)
-        elif u < 0 and n_out <= FEW:
-            entry = spread(0.0)
-            for a in range(plan.scope_first[n], plan.scope_first[n + 1]):
-                entry = entry + spread(float(plan.stride[a])) * load(scratch.labels, plan.scope[a])
-            label = load(scratch.choice, out)
-            for e in range(1, n_out):
-                label = where_equal(entry, spread(float(e)), load(scratch.choice, out + e), label)
-            store(scratch.labels, v, label)
         else:
             for lane in range(WIDTH):
                 e = out
@@ -234,17 +224,10 @@ def add_costs(graph: Graph, plan: Plan, table: FloatArray, scratch: Lanes) -> No
     """Adds up what the labels of each problem cost, in the order of `hasten.kernels.score.total_cost`."""
     total = spread(0.0)
     for v in range(graph.order.size):
-        first, n_labels = graph.first[v], graph.first[v + 1] - graph.first[v]
-        if n_labels <= FEW:
-            label, value = load(scratch.labels, v), load(scratch.cost, first)
-            for i in range(1, n_labels):
-                value = where_equal(label, spread(float(i)), load(scratch.cost, first + i), value)
-        else:
-            for lane in range(WIDTH):
-                label_at = first + int(scratch.labels[WIDTH * v + lane])
-                scratch.line[2 * WIDTH + lane] = scratch.cost[WIDTH * label_at + lane]
-            value = load(scratch.line, 2)
-        total = total + value
+        for lane in range(WIDTH):
+            label_at = graph.first[v] + int(scratch.labels[WIDTH * v + lane])
+            scratch.line[2 * WIDTH + lane] = scratch.cost[WIDTH * label_at + lane]
+        total = total + load(scratch.line, 2)
     for x in range(plan.priced.size):  # what others allow costs nothing
         f = plan.priced[x]
         for lane in range(WIDTH):
