@@ -23,7 +23,6 @@ from hasten.model.compiled import Compiled
 from hasten.model.problem import Problem, check_one
 from hasten.model.solution import Solution, Solutions
 from hasten.model.structure import Structure
-from hasten.proof.branch import BRANCHING, BranchPlan
 from hasten.proof.improve import IMPROVING, Improvement
 from hasten.proof.outcome import BOUND, LOOK, OPEN, OUTCOME, SIZE, STEP, STOPPED, Proofs, nothing_known
 from hasten.proof.plan import MAX_SWEEPS, ProofPlan, Step, Work
@@ -31,7 +30,6 @@ from hasten.proof.ranking import MinMarginals, Ranking, best_labellings, min_mar
 from hasten.proof.recorder import traced
 from hasten.proof.report import Report, solution_of, solutions_of, start_from
 from hasten.proof.steps import AFTER_LOOKING, BEFORE_IMPROVING, prove
-from hasten.support.arrays import FloatArray, plain
 from hasten.support.checks import check_limit, check_switch, check_whole
 from hasten.support.clock import NEVER, Clock, Stop, now
 from hasten.trace.events import Trace
@@ -113,20 +111,10 @@ class Certifier:
     def after_looking(self, problem: Problem, bound: float, size: float) -> Solution:
         """Certifies a problem that looking left open, with the bound and the size of the terms that it returned."""
         work = self._work_on_one(problem.structure, arrays_of(problem))
-        _note_look(work.proofs, bound, size)
+        values, facts = work.proofs.values, work.proofs.facts
+        values[BOUND, 0], values[SIZE, 0], facts[STEP, 0] = bound, size, LOOK
         prove(work, ONLY, AFTER_LOOKING)
         return solution_of(problem, work.proofs)
-
-    def settle(self, structure: Structure, cost: FloatArray, bound: float, size: float) -> Proofs | None:
-        """Branches at once on raw costs that looking left open, if it is known that no other step would come before."""
-        part: BranchPlan | None = self._plan(structure.compiled).parts.get(BRANCHING)
-        limited = self.time_limit is not None or self.call_limit is not None
-        if part is None or not part.is_next or limited or (bound == -math.inf and not part.needs_no_bound):
-            return None
-        work = self._work_on_one(structure, BatchArrays(structure.compiled.place, cost, plain(structure.graph.table)))
-        _note_look(work.proofs, bound, size)
-        BRANCHING.run(work, ONLY)
-        return work.proofs
 
     def report(self, problems: Problem | Batch | Sequence[Problem], found: Solutions | None = None) -> Report:
         """Certifies a batch and tells what it took."""
@@ -235,11 +223,6 @@ class Certifier:
         together = math.inf if self.call_limit is None else self.call_limit
         together = together if self.time_limit is None else min(together, n * self.time_limit)
         return Clock(self.time_limit, together, stop)
-
-
-def _note_look(proofs: Proofs, bound: float, size: float) -> None:
-    """Notes what looking returned of the only problem."""
-    proofs.values[BOUND, 0], proofs.values[SIZE, 0], proofs.facts[STEP, 0] = bound, size, LOOK
 
 
 class Answers(Iterator[Solution]):

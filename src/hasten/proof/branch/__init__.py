@@ -15,17 +15,12 @@ import numpy as np
 from hasten.proof.branch.certify import certify_ruled, certify_some
 from hasten.proof.branch.dive import Effort
 from hasten.proof.buckets import FULL_ELIMINATION
-from hasten.proof.cut import CUTTING
 from hasten.proof.cut.persistency import only_fixed
-from hasten.proof.eliminate import ELIMINATING
 from hasten.proof.elimination.kernels import Reduction
 from hasten.proof.elimination.plan import reduce
-from hasten.proof.look import LOOKING
 from hasten.proof.outcome import BOUND, take_fixed
 from hasten.proof.plan import ProofPlan, Work
-from hasten.proof.tally import TALLYING
 from hasten.support.arrays import IntArray
-from hasten.support.clock import LONG
 
 FIRST_SWEEPS, ROW_SWEEPS = 2, 32  # before the first dive, without and with rows; more where that runs out of nodes
 NODE_SWEEPS = 2  # at each split
@@ -47,8 +42,6 @@ class BranchPlan(NamedTuple):
     driver: Callable[..., None]  # `certify_some` or `certify_ruled`
     effort: tuple[int, ...]  # an `Effort`
     seconds: float
-    is_next: bool  # whether no other step follows looking once there is a bound, and it is short
-    needs_no_bound: bool  # whether that is so without a bound as well
 
 
 class Branching:
@@ -59,13 +52,8 @@ class Branching:
         reduction = reduce(plan.shape, plan.max_join)
         if reduction.complete:
             return None
-        effort, full = effort_for(plan, reduction), plan.part(ELIMINATING)
-        seconds = seconds_for(effort, reduction)
-        looks_first = plan.max_join is None and plan.part(CUTTING) is None and plan.part(LOOKING) is not None
-        others = plan.part(TALLYING) or plan.part(FULL_ELIMINATION) or not (full is None or full.relaxed)
-        is_next = looks_first and not others and seconds <= LONG
-        driver = certify_ruled if reduction.leaves_rules else certify_some
-        return BranchPlan(reduction.addresses, driver, (*effort,), seconds, is_next, full is None)
+        effort, driver = effort_for(plan, reduction), certify_ruled if reduction.leaves_rules else certify_some
+        return BranchPlan(reduction.addresses, driver, (*effort,), seconds_for(effort, reduction))
 
     def run(self, work: Work, problems: IntArray) -> None:
         """Sweeps and branches on problems; their bounds do not get lower by that."""
