@@ -41,9 +41,8 @@ class Plan(Record):
     sum_partner: IntArray  # (sums,) and of its partner
     read_at: IntArray  # (M,) where its reads start
     reads: IntArray  # sum after sum: places in each of the tables that are read
-    # forms of one variable with one neighbour at most: all tables are over the variable alone, but for one at most
-    shared: IntArray  # (M,) which of the tables read is over both; -1: none; -2: the form is another
-    joint: IntArray  # (M,) the same, where everything is allowed; else -1
+    # forms of one variable with one neighbour that allow all: one table is over both, others over the variable alone
+    joint: IntArray  # (M,) which of the tables read is over both; -1: the form is another
     joint_out: IntArray  # (M,) how far apart the labels of the neighbour are in it
     joint_in: IntArray  # (M,) and those of the variable
     n_labels: IntArray  # (M,) how many those are

@@ -86,10 +86,10 @@ def has_many_sums(plan: Plan, n: int, m: int) -> bool:
 @inlined_kernel
 def add_own(plan: Plan, table: FloatArray, scratch: Lanes, n: int, m: int) -> None:
     """Adds up, for each label of the variable of step `n`, what is its own: its cost, and tables over it alone."""
-    shared, first, base, n_static = plan.shared[m], plan.label_at[n], plan.base_first[n], plan.n_static[m]
-    end, so_far = first + plan.n_labels[m], scratch.cost
-    for x in range(n_static + plan.n_derived[m]):
-        if x == shared:
+    joint, first, base, n_static = plan.joint[m], plan.label_at[n], plan.base_first[n], plan.n_static[m]
+    end, so_far, n_tables = first + plan.n_labels[m], scratch.cost, n_static + plan.n_derived[m]
+    for x in range(n_tables):
+        if x == joint:
             continue
         at = plan.base[base + x] - first
         if x < n_static:
@@ -99,36 +99,34 @@ def add_own(plan: Plan, table: FloatArray, scratch: Lanes, n: int, m: int) -> No
             for i in range(first, end):
                 store(scratch.sums, i, load(so_far, i) + load(scratch.work, at + i))
         so_far = scratch.sums
-    if n_static + plan.n_derived[m] == (shared >= 0):  # nothing was added
+    if n_tables == 1:  # nothing was added
         for i in range(first, end):
             store(scratch.sums, i, load(so_far, i))
 
 
 @inlined_kernel
-def minimise_shared(plan: Plan, table: FloatArray, scratch: Lanes, n: int, m: int) -> None:
-    """Carries out step `n`, of one variable with one neighbour or none, and keeps what was chosen."""
+def minimise_few_lanes(plan: Plan, table: FloatArray, scratch: Lanes, n: int, m: int) -> None:
+    """Carries out step `n`, of a form with a joint table and few sums, and keeps what was chosen."""
     add_own(plan, table, scratch, n, m)
-    first, out, entry, sums = plan.label_at[n], plan.out_first[n], plan.entry_at[m], plan.sum_at[m]
-    shared, step_out, step_in = plan.shared[m], plan.joint_out[m], plan.joint_in[m]
-    start = plan.base[plan.base_first[n] + shared] if shared >= 0 else 0
+    first, out, joint, n_labels = plan.label_at[n], plan.out_first[n], plan.joint[m], plan.n_labels[m]
+    start, step_out, step_in = plan.base[plan.base_first[n] + joint], plan.joint_out[m], plan.joint_in[m]
     for e in range(plan.out_first[n + 1] - out):
-        least, chosen = spread(np.inf), spread(0.0)
-        for c in range(sums + plan.sum_first[entry + e], sums + plan.sum_first[entry + e + 1]):
-            i = plan.sum_label[c]
-            value = load(scratch.sums, first + i)
-            if shared >= plan.n_static[m]:
-                value = value + load(scratch.work, start + e * step_out + i * step_in)
-            elif shared >= 0:
-                value = value + spread(table[start + e * step_out + i * step_in])
+        least, chosen, at = spread(np.inf), spread(0.0), start + e * step_out
+        for i in range(n_labels):
+            if joint >= plan.n_static[m]:
+                value = load(scratch.sums, first + i) + load(scratch.work, at)
+            else:
+                value = load(scratch.sums, first + i) + spread(table[at])
             chosen = where_less(value, least, spread(float(i)), chosen)
             least = lesser(value, least)
+            at += step_in
         store(scratch.work, out + e, least)
         store(scratch.choice, out + e, chosen)
 
 
 @inlined_kernel
-def minimise_joint_lanes(plan: Plan, table: FloatArray, scratch: Lanes, n: int, m: int) -> None:
-    """Carries out step `n`, of a form with a joint table: four entries at a time, for as long as there are four."""
+def minimise_many_lanes(plan: Plan, table: FloatArray, scratch: Lanes, n: int, m: int) -> None:
+    """Carries out step `n`, of a form with a joint table and many sums: four entries at a time while there are four."""
     add_own(plan, table, scratch, n, m)
     out, first, sums, n_labels = plan.out_first[n], plan.label_at[n], scratch.sums, plan.n_labels[m]
     joint, base = plan.joint[m], plan.base_first[n]
@@ -169,9 +167,9 @@ def eliminate_lanes(plan: Plan, table: FloatArray, scratch: Lanes, watch: IntArr
             return False
         m = plan.form[n]
         if has_many_sums(plan, n, m):
-            minimise_joint_lanes(plan, table, scratch, n, m)
-        elif plan.shared[m] == -1 or plan.joint[m] >= 0:  # where `eliminate` too adds what is shared last
-            minimise_shared(plan, table, scratch, n, m)
+            minimise_many_lanes(plan, table, scratch, n, m)
+        elif plan.joint[m] >= 0:
+            minimise_few_lanes(plan, table, scratch, n, m)
         else:
             minimise_lanes(plan, table, scratch, n, m)
     constant = spread(0.0)

@@ -42,7 +42,7 @@ MAX_SCOPE = 32  # how many variables these may range over
 NO_STEPS: Fields = {
     **dict.fromkeys(("variable", "partner", "label_at", "partner_at", "scope", "stride", "base", "form"), NO_INTS),
     **dict.fromkeys(("n_static", "n_derived", "entry_at", "sum_first", "sum_at", "sum_label", "sum_partner"), NO_INTS),
-    **dict.fromkeys(("read_at", "reads", "shared", "joint", "joint_out", "joint_in", "n_labels"), NO_INTS),
+    **dict.fromkeys(("read_at", "reads", "joint", "joint_out", "joint_in", "n_labels"), NO_INTS),
     **dict.fromkeys(("out_first", "scope_first", "base_first"), offsets(())),
 }
 
@@ -330,7 +330,6 @@ class Elimination:
             "sum_partner": _chained([join.labels[-2] if join.n_inside == 2 else 0 * join.labels[-1] for join in forms]),
             "read_at": offsets(join.n_combos * len(join.order) for join in forms)[:-1],
             "reads": _chained([join.reads for join in forms]),
-            "shared": shared,
             "joint": np.where([join.allows_all for join in forms], np.maximum(shared, -1), -1),
             "joint_out": joint_out,
             "joint_in": joint_in,
