@@ -30,7 +30,7 @@ from hasten.support.words import amount, count
 from hasten.trace.events import Belief, Call, Message, ProofStep, Recorder, Trace, Watcher
 
 MOST_SIZE = 1_000_000  # of a problem
-MOST_WORK = 4_000_000  # labels, tuples and sums to go through, interpreted, without those of cuts: some ten seconds
+MOST_WORK = 4_000_000  # labels, tuples and sums to go through, interpreted, cuts aside: some ten seconds
 MOST_STEPS = 400  # that are written down
 LARGEST_MESSAGES = 8  # of each step
 MEANING = {
@@ -39,7 +39,7 @@ MEANING = {
     Step.ELIMINATE: "eliminate: minimise variables out, exactly",
     Step.CUT: "cut: two labels a variable, none joined against the others: a smallest cut of a network",
     Step.SWEEP: "sweep: tables send messages to their variables, which raises the bound",
-    Step.BRANCH: "branch: try labels, and leave out what the bound shows to be too expensive",
+    Step.BRANCH: "branch: try labels, and leave out those that the bound shows to be too expensive",
 }
 
 
@@ -50,7 +50,7 @@ def traced(
     certify: Callable[[Problem], Solution],
     plan: ProofPlan,
 ) -> Trace:
-    """Returns what `certify` does to a problem, given its report; it is not watched where that would take too long."""
+    """Returns a log of `certify` on a problem, given its report; a proof that would take too long is not watched."""
     recorder, reduction, full = ProofRecorder(problem, names), reduce(plan.shape, plan.max_join), None
     step, n_sweeps, n_nodes = STEPS[report.step[0] - 1], int(report.n_sweeps[0]), int(report.n_nodes[0])
     if step is Step.ELIMINATE and not reduction.complete:
@@ -64,7 +64,7 @@ def traced(
 
 
 class ProofRecorder(Recorder):
-    """Watches the kernels of a proof: those that make up steps (`_step`), and a few more."""
+    """Watches the kernels of a proof: one for each step (`_step`), and a few more."""
 
     def __init__(self, problem: Problem, names: Sequence[str] | None) -> None:
         graph = problem.graph
@@ -83,7 +83,7 @@ class ProofRecorder(Recorder):
         self.sweeping: tuple[FloatArray, FloatArray] | None = None  # the costs and tables that sweeps work on
 
     def watchers(self) -> Mapping[Any, Watcher]:
-        """Returns what is called in place of each kernel."""
+        """Returns the functions that are called in place of kernels."""
 
         sweep = partial(self._step, Step.SWEEP, self._tell_sweep)
         return {
@@ -187,7 +187,7 @@ class ProofRecorder(Recorder):
         )
 
     def _table(self, graph: Graph, f: int) -> str:
-        """Returns the name of a table; those that elimination makes have none."""
+        """Returns the name of a table; a derived one has none."""
         scope = tuple(self.variables[v] for v in scope_of(graph, f))
         return "a table" if self.eliminated else self.tables.get(scope, "a table")
 
@@ -203,7 +203,7 @@ class ProofRecorder(Recorder):
             for _, f, v, i, sent in sorted(found)[:LARGEST_MESSAGES]
         )
 
-    # -- what is told of a step, in a sentence or two, once its kernel has run
+    # -- a sentence or two on each step, once its kernel has run
 
     def _tell_update(self, call: Call, found: Any) -> str:
         graph, f, scope = call.graph, call.f, scope_of(call.graph, call.f)

@@ -1,9 +1,9 @@
 """Cut: a step for problems of two labels a variable, joined two by two, which are smallest cuts of a network.
 
-Where all pairs are for agreeing (*submodular*), if need be after `relabel`ling some variables, the cheapest labelling
-is a smallest cut. Rules over two variables are tables here; others are checked afterwards. A largest flow is a proof:
-it is a way to send messages, whose bound is summed anew from the costs and tables as they were given (`weigh`). What is
-forbidden costs `forbid`, more than any labelling can: where even the bound shows that, no labelling is valid.
+Where all pairs are for agreeing (*submodular*), if need be after relabelling some variables, the cheapest labelling is
+a smallest cut. Rules over two variables are tables here; others are checked afterwards. A largest flow is a proof: it
+is a way to send messages, whose bound is summed anew from the costs and tables as they were given (`pairs.weigh`). A
+forbidden label costs `forbid`, more than any labelling can: where even the bound exceeds that, no labelling is valid.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def cut_some(arrays: Arrays, problems: IntArray, state: State, networks: IntArra
         if outcome == status.INFEASIBLE:
             rule_out(proofs, p, status.CUT)
             continue
-        if found < values[status.BEST, p] < np.inf:  # the same labels must cost the same
+        if found < values[status.BEST, p] < np.inf:  # equal labels must cost the same
             found = total_cost(graph, costs_of(batch, p), table, cut.labels)
         take_labels(batch, proofs, p, cut.labels, found, status.CUT)
         take_bound(proofs, p, bound, size)

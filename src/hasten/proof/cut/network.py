@@ -19,7 +19,7 @@ class Network(Record):
     """Variables of two labels at most, joined in P pairs, for one structure.
 
     The cost of a pair's labels is the sum of its *parts*, each a table of the problem or, where a rule joins the two,
-    one of `own`. An arc leads from each variable of a pair to the other; those that leave a variable are together.
+    one of `own`. An arc leads from each variable of a pair to the other; the arcs that leave a variable stand together.
     """
 
     pair_low: IntArray  # (P,) one variable of each pair
@@ -78,7 +78,7 @@ def make_network(graph: Graph) -> Network | None:
 
 
 def _of_factors(graph: Graph, arity: int) -> _Parts:
-    """Returns the tables of factors over so many variables."""
+    """Returns the tables of factors over `arity` variables."""
     chosen = np.flatnonzero((sizes_of(graph.scope_first) == arity) & (graph.table_at >= 0))
     slots = graph.scope_first[chosen][:, None] + np.arange(arity)
     return _Parts(
@@ -87,7 +87,7 @@ def _of_factors(graph: Graph, arity: int) -> _Parts:
 
 
 def _of_rules(graph: Graph, links: IntArray, arity: int, size: int) -> _Parts:
-    """Returns rules over so many variables as tables, which start at `size`."""
+    """Returns rules over `arity` variables as tables, which start at `size`."""
     chosen = np.flatnonzero(links == arity)
     begin, end = graph.row_first[chosen], graph.row_first[chosen + 1] - 1
     variables = graph.row_variable[np.stack([begin, end], axis=1)[:, :arity]]  # the cells of a row are sorted by them
@@ -96,7 +96,7 @@ def _of_rules(graph: Graph, links: IntArray, arity: int, size: int) -> _Parts:
 
 
 def _allowed(graph: Graph, links: IntArray, arity: int) -> FloatArray:
-    """Returns the tables of rules over so many variables: 0 where a rule holds, and inf, as `row_holds` decides."""
+    """Returns the tables of rules over `arity` variables: 0 where a rule holds, else inf, as `row_holds` decides."""
     chosen = np.flatnonzero(links == arity)
     weight = np.zeros((len(chosen), 2, 2))  # by rule, variable and label
     sizes = sizes_of(graph.row_first)[chosen]

@@ -1,4 +1,4 @@
-"""The pairs of a network: what labels and pairs cost, how their variables are relabelled, what their arcs can carry.
+"""The pairs of a network: the costs of labels and pairs, the relabelling of variables, the capacities of arcs.
 
 A pair is *for* agreeing if t(0, 0) + t(1, 1) <= t(0, 1) + t(1, 0). Exchanging the labels of some variables (a *flip*)
 may make all pairs be for it; whether it does is seen by going through the graph once. Where it does not, the network is
@@ -19,7 +19,7 @@ from hasten.proof.cut.network import Network, network_at
 from hasten.proof.outcome import OVERFLOW, UNFIXED, tables_alone
 from hasten.support.arrays import FloatArray, IntArray
 
-EITHER, ALIKE, UNLIKE = 0, 1, 2  # what a pair wants of its variables' flips: anything, the same, one of the two
+EITHER, ALIKE, UNLIKE = 0, 1, 2  # how a pair wants its variables flipped: anyhow, alike, one of the two
 UNSEEN = 2  # in place of a flip
 
 
@@ -28,11 +28,11 @@ class Cut(NamedTuple):
 
     flow: Flow
     arcs: Arcs  # of a doubled network
-    value: FloatArray  # (2 V,) what each label costs; later, with messages
-    weight: FloatArray  # (2 V,) the magnitudes of what was added up to that
-    entry: FloatArray  # (4,) what the labels 00, 01, 10, 11 of one pair cost
-    size: FloatArray  # (4,) the magnitudes of what was added up to that
-    terms: FloatArray  # (4 P,) what each pair adds to label 1, flipped, of its variables, and what its arcs can carry
+    value: FloatArray  # (2 V,) the cost of each label; later, with messages
+    weight: FloatArray  # (2 V,) the magnitudes of its terms
+    entry: FloatArray  # (4,) the costs of the labels 00, 01, 10, 11 of one pair
+    size: FloatArray  # (4,) the magnitudes of their terms
+    terms: FloatArray  # (4 P,) what each pair adds to label 1, flipped, of its variables, and the widths of its arcs
     n_added: IntArray  # (V,) how many numbers were added to the costs of labels, at most
     flip: IntArray  # (V,) 1 where the labels are exchanged
     queue: IntArray  # (V,) for going through the graph
@@ -42,7 +42,7 @@ class Cut(NamedTuple):
 
 @inlined_kernel
 def sizes_for(networks: IntArray, copies: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Returns how many floats, and how many integers, each field of a `Cut` takes, with so many nodes a variable."""
+    """Returns how many floats, and how many integers, each field of a `Cut` takes; a variable has `copies` nodes."""
     v, pairs, more = 0, 0, copies - 1
     for x in range(networks.size):
         network = network_at(networks[x])
@@ -61,9 +61,9 @@ def make_cut(floats: tuple[Any, ...], ints: tuple[Any, ...]) -> Cut:
 
 @kernel
 def read_variables(graph: Graph, network: Network, cost: FloatArray, table: FloatArray, cut: Cut) -> float:
-    """Sums what the labels of each variable cost by themselves; returns the size of all terms, as looking does.
+    """Sums the costs of the labels of each variable by themselves; returns the size of all terms, as looking does.
 
-    That is inf if sums may overflow, and -1 if a variable has no label that is allowed.
+    The size is inf if sums may overflow, and -1 if a variable has no allowed label.
     """
     value, weight, size = cut.value, cut.weight, 0.0
     for v in range(graph.order.size):
@@ -92,7 +92,7 @@ def read_variables(graph: Graph, network: Network, cost: FloatArray, table: Floa
 
 @kernel
 def read_pair(graph: Graph, network: Network, table: FloatArray, k: int, cut: Cut) -> None:
-    """Reads pair `k`: what its labellings cost, and the magnitudes of that; what does not exist costs inf."""
+    """Reads pair `k`: the costs of its labellings, and the magnitudes of their terms; missing labels cost inf."""
     x, entry, u, v = network.part_first[k], cut.entry, network.pair_low[k], network.pair_high[k]
     if network.plain[k]:  # one table of the problem over two labels each, as most are
         at, low, high = network.part_at[x], network.part_low[x], network.part_high[x]
@@ -115,7 +115,7 @@ def read_pair(graph: Graph, network: Network, table: FloatArray, k: int, cut: Cu
 
 @inlined_kernel
 def wanted(e00: float, e01: float, e10: float, e11: float) -> int:
-    """Returns what a pair wants of its flips. Where a variable may have only one label, it wants nothing."""
+    """Returns how a pair wants its variables flipped. Where one may have only one label, any way will do."""
     agreeing, differing = e00 + e11, e01 + e10
     if agreeing == differing:
         return EITHER
@@ -127,7 +127,7 @@ def wanted(e00: float, e01: float, e10: float, e11: float) -> int:
 
 @kernel
 def find_wants(graph: Graph, network: Network, table: FloatArray, cut: Cut) -> bool:
-    """Notes what each pair wants of its flips; returns whether one wants them to be unlike."""
+    """Notes how each pair wants its variables flipped; returns whether one wants them unlike."""
     entry, unlike = cut.entry, False
     for k in range(network.pair_low.size):
         read_pair(graph, network, table, k, cut)
@@ -176,7 +176,7 @@ def preference(zero: float, one: float, forbid: float) -> float:
 
 @inlined_kernel
 def as_arcs(e00: float, e01: float, e10: float, e11: float, forbid: float) -> tuple[float, float, float, float]:
-    """Returns what a pair, flipped, adds to label 1 of its variables, and what its two arcs carry.
+    """Returns what a pair, flipped, adds to label 1 of its variables, and the widths of its two arcs.
 
     The arc from the first to the second is cut where they are 0 and 1, the other where they are 1 and 0.
     """
@@ -202,7 +202,7 @@ def as_arcs(e00: float, e01: float, e10: float, e11: float, forbid: float) -> tu
 
 @inlined_kernel
 def widen(flow: Flow, there: int, back: int, width: float, back_width: float) -> None:
-    """Says what two arcs, each the other's sister, can carry."""
+    """Sets the widths of two arcs, each the other's sister."""
     flow.room[2 * there] = flow.room[2 * back + 1] = width
     flow.room[2 * back] = flow.room[2 * there + 1] = back_width
 
@@ -250,7 +250,7 @@ def build(
 
 @inlined_kernel
 def least_left(cut: Cut, to_u: float, to_v: float, flip_u: int, flip_v: int, error: float) -> float:
-    """Returns what the pair that was read costs at least once its messages are taken out, less their rounding."""
+    """Returns the least cost of the pair that was read, once its messages are taken out, less their rounding."""
     least = np.inf
     for x in range(4):
         from_u, from_v = to_u if x >> 1 != flip_u else 0.0, to_v if x & 1 != flip_v else 0.0
@@ -273,9 +273,9 @@ def least_of_labels(cut: Cut, v: int) -> float:
 
 @inlined_kernel
 def flow_of(cut: Cut, there: int, k: int, n_arcs: int, doubled: bool) -> float:
-    """Returns what the first arc of pair `k` carries: as the narrower one tells, which is more exact.
+    """Returns the flow in the first arc of pair `k`, by the narrower of both arcs, which is more exact.
 
-    Both places of it in a doubled network may differ: their mean counts.
+    In a doubled network it stands in two places, which may differ: their mean counts.
     """
     room, width, back_width = cut.flow.room, cut.terms[4 * k + 2], cut.terms[4 * k + 3]
     if width > back_width:
@@ -317,13 +317,13 @@ def add(total: float, lost: float, value: float) -> tuple[float, float]:
 def weigh(
     graph: Graph, network: Network, table: FloatArray, cut: Cut, doubled: bool
 ) -> tuple[float, float, float, float]:
-    """Returns the bound that the messages of the flow give, and what `cut.labels` cost and the magnitudes of that.
+    """Returns the bound by the messages of the flow, the cost of `cut.labels`, the magnitudes of its terms, and a loss.
 
-    Of a doubled network, whose labels may be unfixed, it returns 0 for these, and last what fixing may lose. A flow is
-    a way to send messages: what an arc carries, its tail no longer pays and its head does. They are taken as the
+    In a doubled network labels may be unfixed: their cost is given as 0, and the loss is what fixing may lose. A flow
+    is a way to send messages: an arc moves a cost from its tail to its head. Messages are taken as the floating-point
     numbers they are: any will do. A sum of n numbers is off by less than n * eps times the sum of their magnitudes,
-    which is subtracted from each label's and each tuple's sum. The least of these are summed together with what
-    rounding takes from that sum, which leaves errors of its square.
+    which is subtracted from the sum of each label and each tuple. The least of these are summed together with the
+    rounding of that sum, which leaves errors of its square.
     """
     total, lost, size, found, spent, loss = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     value, weight, labels, flip = cut.value, cut.weight, cut.labels, cut.flip

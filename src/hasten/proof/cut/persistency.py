@@ -42,8 +42,8 @@ from hasten.proof.plan import ProofPlan, RecordPlan, Work
 from hasten.support.arrays import IntArray
 from hasten.support.clock import ALL, AT
 
-WORTH = 0.1  # of what a proof allows: fixing may not lose more
-SLOWER = 4.0  # times what a cut takes
+WORTH = 0.1  # of the tolerance of a proof: fixing may not lose more
+SLOWER = 4.0  # times as long as a cut
 MOST_UNFIXED = 600  # variables for which a plan is tried
 
 
@@ -57,7 +57,7 @@ class Persistency:
         return network if free else None
 
     def run(self, work: Work, problems: IntArray) -> None:
-        """Fixes labels of problems, and eliminates the rest of those with an affordable plan."""
+        """Fixes labels of problems, and eliminates the rest where that is affordable."""
         if not work.fixing.labels.size:
             n = work.proofs.facts.shape[1]
             work.fixing = Fixing(np.full(len(work.proofs.labels), UNFIXED), np.zeros(n))
@@ -109,7 +109,7 @@ def take_sides(graph: Graph, cut: Cut) -> int:
 def fix_some(
     arrays: Arrays, problems: IntArray, state: State, networks: IntArray, given: Fixed, watch: IntArray
 ) -> None:
-    """Fixes labels of some open problems without rules; `networks` has the address of each one's network."""
+    """Fixes labels of open problems without rules; `networks` has the address of each one's network."""
     batch, proofs, fixing = BatchArrays(*arrays), Proofs(*state), Fixing(*given)
     n_floats, n_ints = sizes_for(networks, 2)
     floats, ints = np.empty(together(n_floats)), np.zeros(together(n_ints), dtype=np.int64)

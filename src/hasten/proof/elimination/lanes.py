@@ -1,7 +1,7 @@
 """Carrying out one plan for eight problems at once: they lie side by side, as lanes (`hasten.jit.records`).
 
-What `hasten.proof.elimination.kernels` does to one problem happens here to eight of one structure with the same tables,
-sum by sum in the same order, so that the numbers are the same. What it takes to follow the plan is shared by the eight.
+`hasten.proof.elimination.kernels` works on one problem. The kernels here work on eight of one structure with the same
+tables, sum by sum in the same order, so that the numbers are the same. The eight share the work of following the plan.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Lanes(NamedTuple):
     """Scratch space for eight problems; all but the last are lanes."""
 
     cost: FloatArray  # (labels,)
-    sums: FloatArray  # (labels,) costs with what is added of tables over the variable alone
+    sums: FloatArray  # (labels,) costs with the tables over the variable alone
     work: FloatArray  # (entries,) derived tables
     choice: FloatArray  # (entries,) the label chosen at each entry; with a partner, the number of the sum
     labels: FloatArray  # (variables,) labels, as floats
@@ -48,7 +48,7 @@ def put_in_lanes(graph: Graph, cost: FloatArray, scratch: Lanes) -> None:
 
 @inlined_kernel
 def minimise_lanes(plan: Plan, table: FloatArray, scratch: Lanes, n: int, m: int) -> None:
-    """Carries out step `n`, of the form `m`, sum by sum, and keeps what was chosen."""
+    """Carries out step `n`, of the form `m`, sum by sum, and keeps the choices."""
     paired, n_static, n_derived = plan.partner[n] >= 0, plan.n_static[m], plan.n_derived[m]
     label_at, partner_at, base = plan.label_at[n], plan.partner_at[n], plan.base_first[n]
     derived = base + n_static
@@ -85,7 +85,7 @@ def has_many_sums(plan: Plan, n: int, m: int) -> bool:
 
 @inlined_kernel
 def add_own(plan: Plan, table: FloatArray, scratch: Lanes, n: int, m: int) -> None:
-    """Adds up, for each label of the variable of step `n`, what is its own: its cost, and tables over it alone."""
+    """Adds up, for each label of the variable of step `n`, its cost and the tables over the variable alone."""
     joint, first, base, n_static = plan.joint[m], plan.label_at[n], plan.base_first[n], plan.n_static[m]
     end, so_far, n_tables = first + plan.n_labels[m], scratch.cost, n_static + plan.n_derived[m]
     for x in range(n_tables):
@@ -106,7 +106,7 @@ def add_own(plan: Plan, table: FloatArray, scratch: Lanes, n: int, m: int) -> No
 
 @inlined_kernel
 def minimise_few_lanes(plan: Plan, table: FloatArray, scratch: Lanes, n: int, m: int) -> None:
-    """Carries out step `n`, of a form with a joint table and few sums, and keeps what was chosen."""
+    """Carries out step `n`, of a form with a joint table and few sums, and keeps the choices."""
     add_own(plan, table, scratch, n, m)
     first, out, joint, n_labels = plan.label_at[n], plan.out_first[n], plan.joint[m], plan.n_labels[m]
     start, step_out, step_in = plan.base[plan.base_first[n] + joint], plan.joint_out[m], plan.joint_in[m]
@@ -219,14 +219,14 @@ def trace_joint(plan: Plan, table: FloatArray, scratch: Lanes, n: int, m: int) -
 
 @kernel
 def add_costs(graph: Graph, plan: Plan, table: FloatArray, scratch: Lanes) -> None:
-    """Adds up what the labels of each problem cost, in the order of `hasten.kernels.score.total_cost`."""
+    """Adds up the costs of the labels of each problem, in the order of `hasten.kernels.score.total_cost`."""
     total = spread(0.0)
     for v in range(graph.order.size):
         for lane in range(WIDTH):
             label_at = graph.first[v] + int(scratch.labels[WIDTH * v + lane])
             scratch.line[2 * WIDTH + lane] = scratch.cost[WIDTH * label_at + lane]
         total = total + load(scratch.line, 2)
-    for x in range(plan.priced.size):  # what others allow costs nothing
+    for x in range(plan.priced.size):  # other tables only forbid
         f = plan.priced[x]
         for lane in range(WIDTH):
             at = graph.table_at[f]
