@@ -50,7 +50,7 @@ STEPS = tuple(Step)  # a kernel's number for a step is one more than its place
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Report:
-    """Certified answers, and what each took. `str` tells it in a line."""
+    """Certified answers, with the last step, the sweeps and the nodes of each. `str` counts the steps in a line."""
 
     solutions: Solutions
     step: IntArray  # (n,) the last step taken, numbered from 1
@@ -65,7 +65,7 @@ class Report:
 
     @classmethod
     def of(cls, batch: Batch, proofs: Proofs) -> Report:
-        """Reads what kernels wrote."""
+        """Reads the state that kernels left."""
         facts = proofs.facts
         return cls(solutions_of(batch, proofs), facts[STEP], facts[N_SWEEPS], facts[N_NODES])
 
