@@ -53,7 +53,7 @@ class SearchStep:
     name: str
     n_nodes: int  # in the beam before this step
     candidates: tuple[Candidate, ...]
-    gap: float | None = None  # of the heuristic at the beam's edge; None for a search without a beam
+    gap: float = math.inf  # of the heuristic at the beam's edge
     skipped: bool = True  # whether the heuristic decided alone, without the variable's costs
     computed: tuple[str, ...] = ()  # the variables whose costs were computed at this step
 
@@ -74,7 +74,7 @@ class SearchStep:
     def facts(self, trace: Trace) -> str:
         """Returns the facts of the step, in a line."""
         parts = [f"{count(len(self.candidates), 'candidate')}, {len(self.kept)} kept"]
-        if self.gap is not None and trace.theta < math.inf:
+        if trace.theta < math.inf:
             sign, theta = ">" if self.skipped else "≤", theta_in_words(trace.theta)
             parts.append(f"gap {amount(self.gap)}{f' {sign} theta {theta}' if trace.theta else ', theta 0'}")
         parts.append("its costs skipped" if self.skipped else "its costs computed")
