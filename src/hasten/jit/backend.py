@@ -19,7 +19,6 @@ from hasten.jit.cache import KernelCache, can_write
 from hasten.jit.lowering import register_views
 from hasten.jit.watching import Namespaces
 from hasten.support import clock
-from hasten.support.terminal import drawn_on
 
 try:
     from hasten.jit import passes
@@ -59,14 +58,10 @@ class NoticingCache(KernelCache):
 
 
 def tell_compiling(function: FunctionType) -> None:
-    """Says how long compiling takes: above the bar that a command shows or, without one, in the log."""
+    """Says in the log how long compiling takes; bars that a command shows stay below it."""
     this, left = tiers.seconds_to_compile(function), [each.py_func for each in tiers.DRIVERS if not each.is_compiled]
     seconds = [max(1, round(each)) for each in (this, max(this, sum(map(tiers.seconds_to_compile, left))))]
-    words, terminal = NOTICE.format(*seconds, KEPT if can_write() else NOT_KEPT), drawn_on()
-    if terminal is None:
-        log.warning(words)
-    else:
-        terminal.print(words, highlight=False, soft_wrap=True)
+    log.warning(NOTICE.format(*seconds, KEPT if can_write() else NOT_KEPT))
 
 
 def _dispatcher(copy: FunctionType, function: FunctionType, options: dict[str, Any]) -> Any:
