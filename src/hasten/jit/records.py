@@ -61,7 +61,7 @@ class Record:
         """Returns a record with these fields in place of the first of them and all behind it; the others are empty."""
         n, begin = 2 * len(self._fields), min(map(self._places.__getitem__, fields))
         header, at = growing("q", self.buffer[:n].tobytes()), self.buffer.item(begin)
-        parts = [header, self.buffer[n:at]]
+        parts: list[Any] = [header, self.buffer[n:at]]
         for name, place in self._places.items():
             if place >= begin:
                 part = np.ascontiguousarray(fields.get(name, ()), FLOAT if self._fields[name] else INT)

@@ -35,7 +35,7 @@ HOW_BEAM = (
     "learned). The best {width:,} are the next beam; the others are pruned, for good."
 )
 HOW_REFERENCE = (
-    "The star follows the reference, the answer that the search should find. Once its candidate falls below the "
+    "Rings follow the reference, the answer that the search should find. Once its candidate falls below the "
     "beam’s edge, no later step can bring it back: the gold node is lost."
 )
 HOW_THETA = (
