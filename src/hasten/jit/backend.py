@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import threading
 from collections.abc import Callable
@@ -66,16 +67,21 @@ def tell_compiling(function: FunctionType) -> None:
 
 def _dispatcher(copy: FunctionType, function: FunctionType, options: dict[str, Any]) -> Any:
     """Returns a dispatcher that Python can call, with the cache of its function."""
-    if passes is not None:
-        options = options | {"pipeline_class": passes.DriverCompiler}
     dispatcher = njit(**_ALWAYS, **options)(copy)
     dispatcher._cache, dispatcher.compile = NoticingCache(function), partial(_uncounted, dispatcher.compile)
     return dispatcher
 
 
 def _uncounted(compile: Callable[[Any], Any], signature: Any) -> Any:
-    with LOCK, clock.uncounted():
-        return compile(signature)
+    """Compiles or loads, without looking for garbage: there is much to look through, and little to find."""
+    looked = gc.isenabled()
+    gc.disable()
+    try:
+        with LOCK, clock.uncounted():
+            return compile(signature)
+    finally:
+        if looked:
+            gc.enable()
 
 
 def _make(copy: FunctionType, function: FunctionType) -> Any:
