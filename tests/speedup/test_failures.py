@@ -16,8 +16,8 @@ from hasten.model.solution import Solution, Solutions, Source, Status
 from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier
 from hasten.solvers import make_solver, solve_all
+from hasten.solvers.base import OnError
 from hasten.solvers.brute import BruteSolver
-from hasten.solvers.failures import OnError
 from hasten.speedup.parts import Limits, Trust
 from hasten.speedup.predictor import Speedup
 

@@ -20,8 +20,7 @@ from hasten.errors import SolverError, SolverMissing
 from hasten.model.batch import Batch, as_batch
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Solutions, Status
-from hasten.solvers.base import answer
-from hasten.solvers.failures import OnError, failed
+from hasten.solvers.base import OnError, answer, failed
 from hasten.support.arrays import IntArray
 from hasten.support.checks import brief
 from hasten.support.clock import now

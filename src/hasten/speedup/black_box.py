@@ -20,7 +20,7 @@ from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Solutions, Source, Status
 from hasten.proof.certifier import Certifier
 from hasten.solvers import Progress, Solver, UserSolver, is_ours, solve_within
-from hasten.solvers.failures import OnError, failed
+from hasten.solvers.base import OnError, failed
 from hasten.speedup.effort import AIDED, ALONE, Effort, Schedule
 from hasten.speedup.parts import Limits
 from hasten.support.arrays import all_of

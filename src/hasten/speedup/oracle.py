@@ -22,7 +22,7 @@ from hasten.model.solution import Answers, Solution, Solutions, Status
 from hasten.proof.certifier import Certifier
 from hasten.solvers import Progress, Solver, is_ours, make_solver, solve_all
 from hasten.solvers.auto import AutoSolver
-from hasten.solvers.failures import OnError, warn_of_failures
+from hasten.solvers.base import OnError, warn_of_failures
 from hasten.speedup.black_box import REMEDIES, prove_or_solve, prove_or_solve_one, solve_one, unlimited
 from hasten.speedup.effort import Effort, Schedule
 from hasten.speedup.parts import Certified, OnDisagreement, as_answer

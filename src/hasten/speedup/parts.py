@@ -13,7 +13,7 @@ from hasten.learning.gate import Gate
 from hasten.learning.learner import Learner
 from hasten.proof.certifier import Certifier
 from hasten.search.beam import BeamSearch
-from hasten.solvers.failures import OnError
+from hasten.solvers.base import OnError
 from hasten.support.arrays import FloatArray
 from hasten.support.checks import (
     Choices,
