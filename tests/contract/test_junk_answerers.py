@@ -96,7 +96,7 @@ class Answering(World):
         return Heuristic.zeros(self.schema)
 
     def gate(self) -> Gate:
-        return Gate({"kind": None}, n_rows=16, epochs=1)
+        return Gate({"kind": None}, n_rows=16)
 
 
 def used(make: Callable[..., Speedup]) -> Callable[..., Any]:
@@ -163,17 +163,11 @@ CALLS: list[Call] = [
     (lambda w: w.heuristic(), "save", {"path": "out"}),
     (lambda w: w.heuristic(), "strongest", {"n": 2, "factor": "pair"}),
     (lambda w: w.heuristic(), "weights_of", {"factor": "pair"}),
-    (lambda w: Gate, "", {"cheap": CHEAP, "settled": True, "n_rows": 16, "epochs": 1, "rate": 0.1, "seed": 0}),
+    (lambda w: Gate, "", {"cheap": CHEAP, "settled": True, "n_rows": 16, "seed": 0}),
     (lambda w: w.gate(), "fit", {"problems": MANY, "answers": ANSWERS}),
     (lambda w: w.gate().fit(w.many(), w.answers()), "guess", {"batch": PROBLEMS}),
     (lambda w: w.gate().fit(w.many(), w.answers()), "expensive", {"batch": PROBLEMS}),
-    (lambda w: w.gate().fit(w.many(), w.answers()), "save", {"path": "out"}),
     (lambda w: w.gate().fit(w.many(), w.answers()), "seeing", {"cheap": CHEAP}),
-    (
-        lambda w: Gate,
-        "load",
-        {"path": Of(lambda w: w.saved(w.gate().fit(w.many(), w.answers()))), "schema": SCHEMA, "cheap": CHEAP},
-    ),
     (
         lambda w: used(lambda **settings: Speedup(**({"schema": w.schema} | settings))),
         "",
