@@ -143,7 +143,7 @@ CALLS: list[Call] = [
     (
         lambda w: Trust,
         "",
-        {"audit": 0.1, "min_agreement": 0.9, "repair": True, "prove": True, "on_disagreement": "raise"},
+        {"audit": 0.1, "min_agreement": 0.9, "repair": True, "prove": True},
     ),
     (lambda w: Trust, "", {"on_error": "keep"}),
     (lambda w: Learner, "", {**LEARNER, "seed": 0, "progress": None}),

@@ -33,7 +33,7 @@ AT_FIRST = 0.1  # seconds of our first turn at most: many problems take a solver
 BEGINNING = 1e-7  # seconds that a solver takes to begin, times the size to the power of 1.5
 REMEDIES = (
     "Does it know a constraint that the schema does not? State it in the schema. Is it not meant to be exact? Use "
-    'Trust(prove=False), which asks it every time, or Trust(on_disagreement="follow").'
+    "Trust(prove=False), which asks it every time."
 )
 Clock = Callable[[], float]
 

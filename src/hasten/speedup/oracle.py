@@ -8,7 +8,6 @@ disagrees where its answer costs more, or where it finds none. A solver that ran
 
 from __future__ import annotations
 
-import logging
 import math
 from typing import TYPE_CHECKING
 
@@ -25,7 +24,7 @@ from hasten.solvers.auto import AutoSolver
 from hasten.solvers.base import OnError, warn_of_failures
 from hasten.speedup.black_box import REMEDIES, prove_or_solve, prove_or_solve_one, solve_one, unlimited
 from hasten.speedup.effort import Effort, Schedule
-from hasten.speedup.parts import Certified, OnDisagreement, as_answer
+from hasten.speedup.parts import Certified, as_answer
 from hasten.speedup.pool import AnswerPool
 from hasten.speedup.state import ASKED
 from hasten.support.arrays import BoolArray, IntArray
@@ -36,8 +35,6 @@ from hasten.support.words import count
 
 if TYPE_CHECKING:
     from hasten.speedup.predictor import Speedup
-
-log = logging.getLogger(__name__)
 
 
 class Oracle:
@@ -55,8 +52,8 @@ class Oracle:
 
     @property
     def proves(self) -> bool:
-        """Whether proofs count as the black box's answers: unless it is not exact, or turned out to know more."""
-        return self._speedup.trust.prove and not self._speedup._state.follows
+        """Whether proofs count as the black box's answers: unless it is not exact."""
+        return self._speedup.trust.prove
 
     @property
     def compares(self) -> bool:
@@ -86,7 +83,7 @@ class Oracle:
             made, options = self._made, speedup.solver_options
             if made is None or made[0] is not speedup.solver or made[1] is not options:
                 if made is not None and made[0] is not speedup.solver:  # another one, of which nothing is known
-                    speedup._state.n_compared, speedup._state.follows = 0, False
+                    speedup._state.n_compared = 0
                 made = self._made = speedup.solver, options, make_solver(speedup.solver, **(options or {}))
             return made[2]
 
@@ -97,19 +94,10 @@ class Oracle:
 
     def ask(self, batch: Batch, progress: Progress | None = None) -> tuple[Solutions, int]:
         """Returns the answers of the black box, and the number of calls of the solver; says where it failed."""
-        limits, trust, state = self._speedup.limits, self._speedup.trust, self._speedup._state
-        deadline = deadline_after(limits.call_limit)
-        try:
-            exact, calls = self.answers(batch, progress)
-            if self.compares and self.proves and now() < deadline:
-                calls += self._compare(exact, None if deadline == math.inf else deadline - now())
-        except SolverDisagrees as dispute:
-            if trust.on_disagreement == OnDisagreement.RAISE or not self.compares:
-                raise
-            log.warning("From now on the solver is asked about every problem: %s", dispute)
-            with state.lock:
-                state.follows = True
-            exact, calls = self.answers(batch, progress)
+        deadline = deadline_after(self._speedup.limits.call_limit)
+        exact, calls = self.answers(batch, progress)
+        if self.compares and self.proves and now() < deadline:
+            calls += self._compare(exact, None if deadline == math.inf else deadline - now())
         warn_of_failures(exact)
         self._count_asked()
         if self.pool is not None:

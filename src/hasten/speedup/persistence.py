@@ -88,7 +88,6 @@ class _Kept(Struct, forbid_unknown_fields=True):
     audit: _Audit
     guided: bool | None
     compared: Count
-    follows: bool
     rng: RngRow | None
     counters: dict[str, Count]
     history: list[MomentRow]
@@ -119,7 +118,6 @@ def content(speedup: Speedup) -> tuple[Tensors, dict[str, str]]:
         },
         "guided": kept.guided,
         "compared": kept.n_compared,
-        "follows": kept.follows,
         "rng": _rng_written(kept.rng),
         "counters": kept.counters.as_dict(),
         "history": [astuple(each) for each in kept.history],
@@ -256,7 +254,6 @@ def _state_read(state: _Kept, tensors: Tensors, schema: Schema, cheap: Mapping[s
         learner=None if state.learned is None else _learner_read(state.learned, tensors, schema),
         counts=Counter(state.counters),
         n_compared=state.compared,
-        follows=state.follows,
     )
     kept.audit = _audit_read(state.audit, tensors)
     moments = [Moment(n, calls, _agreement(each), *rest) for n, calls, each, *rest in state.history]  # type: ignore[arg-type]

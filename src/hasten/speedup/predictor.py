@@ -347,7 +347,7 @@ class Speedup(parameters.Estimator):
     def _begin(self, state: State) -> None:
         """Goes on with a new state; how far the solver was compared with proofs is kept."""
         with self._state.lock:
-            state.n_compared, state.follows, self._state = self._state.n_compared, self._state.follows, state
+            state.n_compared, self._state = self._state.n_compared, state
 
     def _checked(self, problems: Problem | Batch | Iterable[Problem], learning: bool = False) -> Batch:
         """Returns the problems as a batch; refuses those of another schema, and settings that make no sense."""

@@ -226,7 +226,6 @@ class State:
     replay: Replay = field(default_factory=Replay)
     history: History = field(default_factory=History)
     n_compared: int = 0  # proofs compared with a solver of the user's own
-    follows: bool = False  # whether that disagreed, and is asked every time since
     gated: GatedSearch | None = None  # the search by a gate that has learned
     calibrated: Search | None = None  # the search with the theta that calibration chose
     weights: FloatArray | None = field(init=False)  # of the learner: a copy, that no teaching changes
