@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from hasten.errors import HastenError
 from hasten.learning.learner import Learner
@@ -23,6 +24,7 @@ from hasten.speedup.choosing import Choice
 from hasten.speedup.parts import Search
 from hasten.speedup.skipping import GatedSearch
 from hasten.support.arrays import BoolArray, FloatArray, IntArray
+from hasten.support.forms import Count
 from hasten.support.threads import Lock
 from hasten.support.words import count
 
@@ -98,16 +100,15 @@ class Counters:
 NAMES = tuple(each.name for each in fields(Counters) if each.name != "asked")
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """How things stood once some problems were answered; `note` says what changed, where something did."""
 
-    problems: int
-    calls: int  # of the black box, for answers, audits and learning
+    problems: Count
+    calls: Count  # of the black box, for answers, audits and learning
     agreement: Agreement
-    proved: int  # answers, without the solver
-    learned: int  # answers by learned tables
-    labelled: int  # answers learned from
+    proved: Count  # answers, without the solver
+    learned: Count  # answers by learned tables
+    labelled: Count  # answers learned from
     note: str = ""
 
 
