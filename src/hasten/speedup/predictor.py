@@ -196,7 +196,8 @@ class Speedup(parameters.Estimator):
         answers, calls = self._oracle.label(batch, answers)
         with self._state.lock:
             self._state.counts["solver_calls"] += calls
-        self._strategy().learn(batch, answers, now=True)
+            numbers = np.full(len(batch), self._state.counts["problems"])
+        self._strategy().learn(batch, answers, numbers, now=True)
         return self
 
     def calibrate(

@@ -32,7 +32,6 @@ log = logging.getLogger(__name__)
 MOST = 5000  # answers that are kept to learn from again
 START = 48  # answers before the first choice
 FEWEST_NEW = 32  # answers before the next one; or half of what there was, if that is more
-AFRESH = 64  # answers, since trust ended, that are enough to learn from alone
 FIRST = 16  # proofs, all of which are compared with a solver of the user's own
 BETWEEN = 16  # problems between two moments
 SHARE = 200  # of all problems so far: one moment for each such part
@@ -179,34 +178,36 @@ class Replay:
     """The last answers of the black box, oldest first, for learned mode to learn from again, and how many are new."""
 
     def __init__(self) -> None:
-        self.kept: deque[tuple[Problem, IntArray]] = deque(maxlen=MOST)
+        self.kept: deque[tuple[int, Problem, IntArray]] = deque(maxlen=MOST)  # by the number of the answer
+        self.since = 0  # the first answer that what is kept may be of
         self.n_before = 0  # answers that were learned from when the choice was last made
         self.n_new = 0  # since then
-        self.n_since: int | None = None  # since trust ended; None while there is nothing to be tried about that
 
-    def add(self, batch: Batch, answers: Answers) -> int:
-        """Keeps the usable answers; returns their number."""
+    def add(self, batch: Batch, answers: Answers, numbers: IntArray) -> int:
+        """Keeps the usable answers, which have these numbers; returns how many are usable."""
         labels, usable = read_answers(batch, answers)
-        for p in usable.tolist():
+        for p in usable[numbers[usable] >= self.since].tolist():
             given = batch[p]
             table = given.table.copy() if given.structure._slots else given.graph.table
             mine = labels[batch.variable_at[p] : batch.variable_at[p + 1]].copy()
-            self.kept.append((Problem(given.structure, given.cost.copy(), None, table, 0), mine))
-        self.n_new += len(usable)
-        if self.n_since is not None:
-            self.n_since += len(usable)
+            self.kept.append((int(numbers[p]), Problem(given.structure, given.cost.copy(), None, table, 0), mine))
+            self.n_new += 1
         return len(usable)
+
+    def forget(self, before: int) -> None:
+        """Forgets the answers before one, as the black box seems to have changed."""
+        self.kept = deque((each for each in self.kept if each[0] >= before), MOST)
+        self.since, self.n_before, self.n_new = before, 0, len(self.kept)
 
     @property
     def due(self) -> bool:
         """Whether there are enough new ones to choose anew."""
-        if self.n_since is not None and self.n_since >= AFRESH:
-            return True
         return self.n_new >= (max(FEWEST_NEW, self.n_before // 2) if self.n_before else START)
 
-    def taken(self, n: int = MOST) -> tuple[Batch, IntArray]:
-        """Returns the last `n` problems as a batch, with flat answers."""
-        problems, labels = zip(*list(self.kept)[-n:], strict=True)
+    def taken(self) -> tuple[Batch, IntArray]:
+        """Returns the problems as a batch, with flat answers; begins to count new ones anew."""
+        _, problems, labels = zip(*self.kept, strict=True)
+        self.learned(len(problems))
         return Batch.of(problems), np.concatenate(labels)
 
     def learned(self, n_answers: int) -> None:
@@ -304,14 +305,15 @@ class State:
                 "may be wrong, but for those that were audited."
             )
             log.warning("%s", note)
-            self.replay.n_since = 0
+            if self.replay.kept:
+                self.replay.forget(audit.changed)
+                note += f" The black box seems to have changed: answers before {audit.changed + 1:,} teach no more."
             if self.learner is not None:  # an average over what no longer holds would keep it from adapting
                 self.learner.forget_average()
         else:
             since = "again" if what == "search" else "now"
             note = f"The {what} is trusted {since}: its agreement is {audit.agreement}."
             log.info("%s", note)
-            self.replay.n_since = None
         self.note(note)
 
     def note(self, note: str = "") -> None:
