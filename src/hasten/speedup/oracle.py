@@ -20,13 +20,11 @@ from hasten.model.problem import Problem
 from hasten.model.solution import Answers, Solution, Solutions, Status
 from hasten.proof.certifier import Certifier
 from hasten.solvers import Progress, Solver, is_ours, make_solver, solve_all
-from hasten.solvers.auto import AutoSolver
 from hasten.solvers.base import OnError, warn_of_failures
 from hasten.speedup.black_box import REMEDIES, prove_or_solve, prove_or_solve_one, solve_one, unlimited
 from hasten.speedup.effort import Effort, Schedule
 from hasten.speedup.parts import Certified, as_answer
 from hasten.speedup.pool import AnswerPool
-from hasten.speedup.state import ASKED
 from hasten.support.arrays import BoolArray, IntArray
 from hasten.support.clock import deadline_after, now
 from hasten.support.terminal import show_progress
@@ -99,7 +97,6 @@ class Oracle:
         if self.compares and self.proves and now() < deadline:
             calls += self._compare(exact, None if deadline == math.inf else deadline - now())
         warn_of_failures(exact)
-        self._count_asked()
         if self.pool is not None:
             self.pool.learn(exact)
         return exact, calls
@@ -188,17 +185,9 @@ class Oracle:
         on_error = OnError.KEEP if alone else OnError(speedup.trust.on_error)
         harder = not alone and speedup.limits.max_nodes is None
         answer, called = solve_one(found, self.solver, on_error, (seconds, math.inf), harder)
-        self._count_asked()
         with state.lock:
             state.counts["solver_calls"] += called
         return answer
-
-    def _count_asked(self) -> None:
-        solver, state = self._solver_made, self._speedup._state
-        if isinstance(solver, AutoSolver) and solver.calls:
-            with state.lock:
-                state.counts.update({f"{ASKED}{name}": n for name, n in solver.calls.items()})
-                solver.calls.clear()
 
     def _compare(self, exact: Solutions, seconds: float | None) -> int:
         """Compares some proofs with a solver of the user's own; returns how many. One dispute is an error.

@@ -34,7 +34,7 @@ from hasten.speedup.choosing import Choice, Method
 from hasten.speedup.parameters import settings_of
 from hasten.speedup.parts import Certified, Learned, Limits, Search, Trust, as_answer, search_of
 from hasten.speedup.skipping import GatedSearch
-from hasten.speedup.state import ASKED, NAMES, History, Moment, State
+from hasten.speedup.state import Counters, History, Moment, State
 from hasten.support import forms
 from hasten.support.checks import check_type
 from hasten.support.forms import Array, Count, Misfit, Positive, Share, Size, Tensors, reading
@@ -74,7 +74,7 @@ class _Kept(Struct, forbid_unknown_fields=True):
     guided: bool | None
     compared: Count
     rng: RngRow | None
-    counters: dict[str, Count]
+    counters: Counters
     history: list[Moment]
     calibrated: Size | None  # theta
     learned: _Learner | None = None
@@ -97,7 +97,7 @@ def content(speedup: Speedup) -> tuple[Tensors, dict[str, str]]:
         guided=known.guided,
         compared=known.n_compared,
         rng=_rng_written(known.rng),
-        counters=known.counters.as_dict(),
+        counters=known.counters,
         history=list(known.history),
         calibrated=None if known.calibrated is None else known.calibrated.theta,
     )
@@ -211,9 +211,7 @@ def _cheap_kinds(value: Any) -> list[str]:
 
 def _state_read(state: _Kept, tensors: Tensors, schema: Schema, cheap: Mapping[str, Cheap | None]) -> State:
     """Returns the state that a file holds; each value has its form, but together they may still make no sense."""
-    if unknown := [name for name in state.counters if name not in NAMES and not name.startswith(ASKED)]:
-        raise Misfit(f"it has a counter {forms.short(unknown[0])}, which does not exist")
-    told, counted = [each.problems for each in state.history], state.counters.get("problems", 0)
+    told, counted = [each.problems for each in state.history], state.counters.problems
     if any(later < each for each, later in pairwise(told)):
         raise Misfit("its history is not in order")
     if told and told[-1] > counted:
@@ -222,7 +220,7 @@ def _state_read(state: _Kept, tensors: Tensors, schema: Schema, cheap: Mapping[s
         rng=_rng(state.rng),
         guided=state.guided,
         learner=None if state.learned is None else _learner_read(state.learned, tensors, schema),
-        counts=Counter(state.counters),
+        counts=Counter(state.counters.as_dict()),
         audit=Audit.of_plain(state.audit),
         history=History(state.history),
         n_compared=state.compared,

@@ -8,11 +8,11 @@ from __future__ import annotations
 import logging
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from hasten.errors import HastenError
 from hasten.learning.learner import Learner
@@ -36,7 +36,6 @@ FIRST = 16  # proofs, all of which are compared with a solver of the user's own
 BETWEEN = 16  # problems between two moments
 SHARE = 200  # of all problems so far: one moment for each such part
 MOST_NOTES = 500  # moments with a note that are kept
-ASKED = "asked "  # begins the names of counters that tell whom `solver="auto"` asked
 BY = {
     Source.SEARCH: "by_search",
     Source.BOUND: "by_bound",
@@ -46,57 +45,43 @@ BY = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Counters:
+class Counters(Struct, frozen=True, forbid_unknown_fields=True):
     """Counts of all that a speedup did so far."""
 
-    problems: int = 0  # answered: the sum of the next five
-    by_search: int = 0
-    by_bound: int = 0
-    by_branch: int = 0
-    by_solver: int = 0
-    by_learned: int = 0
-    proved: int = 0  # without the solver, optimal or infeasible
-    infeasible: int = 0
-    solver_calls: int = 0  # for answers, audits and learning
-    costs: int = 0  # variables whose costs were computed for the answers
-    variables: int = 0  # of all problems answered
-    audits: int = 0
-    disagreements: int = 0
-    labelled: int = 0  # problems learned from
-    updates: int = 0  # mistakes that changed the weights
-    asked: Mapping[str, int] = field(default_factory=dict)  # calls of each solver by `solver="auto"`
+    problems: Count = 0  # answered: the sum of the next five
+    by_search: Count = 0
+    by_bound: Count = 0
+    by_branch: Count = 0
+    by_solver: Count = 0
+    by_learned: Count = 0
+    proved: Count = 0  # without the solver, optimal or infeasible
+    infeasible: Count = 0
+    solver_calls: Count = 0  # for answers, audits and learning
+    costs: Count = 0  # variables whose costs were computed for the answers
+    variables: Count = 0  # of all problems answered
+    audits: Count = 0
+    disagreements: Count = 0
+    labelled: Count = 0  # problems learned from
+    updates: Count = 0  # mistakes that changed the weights
 
     @classmethod
     def from_dict(cls, counts: Mapping[str, int]) -> Counters:
         """Returns the counters of some counts by name; other names are passed over."""
-        known: dict[str, Any] = {name: counts[name] for name in NAMES if name in counts}
-        known["asked"] = {name.removeprefix(ASKED): n for name, n in counts.items() if name.startswith(ASKED)}
-        return cls(**known)
-
-    def __add__(self, other: Counters) -> Counters:
-        counts = Counter(self.as_dict())
-        counts.update(other.as_dict())
-        return Counters.from_dict(counts)
+        return cls(**{name: counts[name] for name in cls.__struct_fields__ if name in counts})
 
     def as_dict(self) -> dict[str, int]:
         """Returns the counts by name."""
-        counts = {name: getattr(self, name) for name in NAMES}
-        return counts | {f"{ASKED}{name}": n for name, n in self.asked.items()}
+        return structs.asdict(self)
 
     def __str__(self) -> str:
         share = self.costs / self.variables if self.variables else 1.0
         learned = f"{self.by_learned} by learned tables, " if self.by_learned else ""
-        asked = ", ".join(f"{name} {count(n, 'time')}" for name, n in self.asked.items())
         return (
             f"{count(self.problems, 'problem')}: {learned}{self.by_search} by search, {self.by_bound} by bound, "
             f"{self.by_branch} by branching, {self.by_solver} by the solver; {share:.1%} of the costs "
             f"computed; {self.disagreements} of {count(self.audits, 'audit')} disagreed; "
-            f"{count(self.updates, 'update')}{f'; asked {asked}' if asked else ''}"
+            f"{count(self.updates, 'update')}"
         )
-
-
-NAMES = tuple(each.name for each in fields(Counters) if each.name != "asked")
 
 
 class Moment(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -153,23 +138,18 @@ class History:
                 raise HastenError("Drawing a history needs matplotlib: pip install 'hasten[plot]'.") from None
             _, axes = pyplot.subplots(figsize=(8, 4.5), layout="constrained")
         some = [each for each in self.moments if each.problems]
-        x = [each.problems for each in some]
         audited = [each for each in some if each.agreement.n]
-        at = [each.problems for each in audited]
-        axes.fill_between(
-            at, [each.agreement.low for each in audited], [each.agreement.high for each in audited], alpha=0.2
-        )
+        x, at = [each.problems for each in some], [each.problems for each in audited]
+        limits = [each.agreement.low for each in audited], [each.agreement.high for each in audited]
+        axes.fill_between(at, *limits, alpha=0.2)
         axes.plot(at, [each.agreement.estimate for each in audited], label="agreement of late, with its limits")
         axes.plot(x, [each.calls / each.problems for each in some], "--", label="calls of the black box, a problem")
         axes.plot(x, [each.learned / each.problems for each in some], "-.", label="answered by learned tables")
-        if any(each.proved for each in some):
-            axes.plot(x, [each.proved / each.problems for each in some], ":", label="proved without the solver")
+        axes.plot(x, [each.proved / each.problems for each in some], ":", label="proved without the solver")
         for each in some:
             if each.note:
                 axes.axvline(each.problems, color="0.8", linewidth=0.8, zorder=0)
-        axes.set_xlabel("problems answered (a grey line: something changed)")
-        axes.set_ylabel("share")
-        axes.set_ylim(bottom=0.0)
+        axes.set(xlabel="problems answered (a grey line: something changed)", ylabel="share", ylim=(0.0, None))
         axes.legend(loc="best", fontsize="small")
         return axes
 
