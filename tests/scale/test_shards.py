@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import json
+from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 
