@@ -169,7 +169,7 @@ def _related() -> Problem:
 def _learn(problem: Problem) -> None:
     batch, every = _noise(problem, 8), np.arange(8)
     answers = Certifier()(batch)
-    Learner(progress=False, enforce=False, look_ahead=False).fit(batch, answers)
+    Learner(enforce=False, look_ahead=False).fit(batch, answers)
     changing = Changing(batch, np.zeros(problem.structure.schema.n_weights, dtype=bool))
     Perceptron(changing, batch, answers.values, StepSize(1.0, 0.0)).run(every)
     others = Certifier()(_noise(problem, 60, seed=1))  # there is much to learn from, and nothing to agree with

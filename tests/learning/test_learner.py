@@ -418,11 +418,3 @@ def test_a_learner_needs_no_standard_error(monkeypatch):
     monkeypatch.setattr(sys, "stderr", None)
     batch, answers = peaked(20)
     assert Learner(enforce=False, look_ahead=False).fit(batch, answers).n_examples >= 20
-
-
-def test_a_progress_bar_is_shown_when_asked_for(capsys):
-    batch, answers = peaked(20)
-    Learner(progress=True, epochs=2, enforce=False, look_ahead=False).fit(batch, answers)
-    assert "epoch 1 of 2" in capsys.readouterr().err
-    Learner(epochs=2, enforce=False, look_ahead=False).fit(batch, answers)
-    assert not capsys.readouterr().err

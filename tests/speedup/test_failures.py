@@ -167,13 +167,6 @@ def test_solve_all_raises_if_asked():
         solve_all(make_solver(_fail_on(7)), hard(2), on_error=OnError.RAISE)
 
 
-def test_progress_is_drawn_where_errors_go(capsys):
-    Speedup(SHAPE.schema, answer="search", progress=True).fit(hard(5))
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert "Labelling" in shown.err
-
-
 def test_what_a_status_says_fits_whoever_found_it():
     found = Certifier(max_nodes=0)(hard(40))
     by = {answer.source for answer in found if answer.status is Status.FOUND}

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import logging
 import math
-import sys
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -34,12 +33,11 @@ from hasten.model.solution import Answers, Solution, read_answers
 from hasten.support.arrays import BoolArray, FloatArray, IntArray
 from hasten.support.checks import check_number, check_switch, check_type, check_whole, check_width, finite
 from hasten.support.forms import Count, Positive, Size
-from hasten.support.terminal import Tell, is_terminal, show_progress, tell_nobody
 
 log = logging.getLogger(__name__)
 
 STEP = 0.01  # of the median gap; 0.003 does about as well, from 0.03 on wide beams lose (benchmarks/)
-CHUNK = 8192  # problems between two updates of the progress bar
+CHUNK = 8192  # problems after which Ctrl-C is heard
 
 
 class Epoch(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -115,8 +113,6 @@ class Learner:
         Whether each pass has an order of its own. On by default; the paper does not shuffle.
     seed
         Fixes these orders.
-    progress
-        Whether to show a bar. None, the default, does so on a terminal.
     """
 
     width: int = 2
@@ -127,7 +123,6 @@ class Learner:
     epochs: int = 10
     shuffle: bool = True
     seed: int = 0
-    progress: bool | None = None
     state: State = field(default_factory=State, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -136,7 +131,6 @@ class Learner:
         check_whole("seed", self.seed, most=None)
         for name in ("averaged", "enforce", "look_ahead", "shuffle"):
             check_switch(name, getattr(self, name))
-        check_switch("progress", self.progress, or_none=True)
         if self.step is not None:
             check_number("step", self.step)
             if not 0 < self.step < math.inf:
@@ -159,13 +153,13 @@ class Learner:
         self.state = State()
         self._begin(batch)
         self.state.n_skipped += len(batch) - len(usable)
-        with show_progress(quiet=not (is_terminal(sys.stderr) if self.progress is None else self.progress)) as tell:
-            for n in range(self.epochs):
-                epoch, usable = self.pass_over(batch, labels, usable, tell, f"Learning, epoch {n + 1} of {self.epochs}")
-                self.state.trace.append(epoch)
-                self.state.n_passes += 1
-                if not epoch.n_mistakes:
-                    break
+        for n in range(self.epochs):
+            epoch, usable = self.pass_over(batch, labels, usable)
+            log.info("Learning, epoch %d of %d: %d mistakes.", n + 1, self.epochs, epoch.n_mistakes)
+            self.state.trace.append(epoch)
+            self.state.n_passes += 1
+            if not epoch.n_mistakes:
+                break
         return self
 
     def partial_fit(self, problems: Batch | Iterable[Problem], answers: Answers) -> Learner:
@@ -267,9 +261,7 @@ class Learner:
             state.step = default_step(batch) if self.step is None else float(self.step)
             log.info("Learning with a step of %.4g, for a beam of width %d.", state.step, self.width)
 
-    def pass_over(
-        self, batch: Batch, labels: IntArray, usable: IntArray, tell: Tell = tell_nobody, stage: str = ""
-    ) -> tuple[Epoch, IntArray]:
+    def pass_over(self, batch: Batch, labels: IntArray, usable: IntArray) -> tuple[Epoch, IntArray]:
         """Runs once over the usable problems; returns what happened, and which are still usable."""
         state, learned = self.state, self._learned()
         assert state.rng is not None
@@ -281,9 +273,6 @@ class Learner:
         for at in range(0, len(order), CHUNK):
             chunk = slice(at, at + CHUNK)
             learn.learn_from_some(batch.arrays, labels, options, state.step, order[chunk], learned, outcome[chunk])
-            if tell is not tell_nobody:
-                n_mistakes = np.isin(outcome[: at + CHUNK], (learn.LOST, learn.WRONG)).sum()
-                tell(stage, min(1.0, (at + CHUNK) / len(order)), f"{n_mistakes:,} mistakes")
         forbidden = outcome == learn.FORBIDDEN
         n_forbidden, n_lost = int(forbidden.sum()), int((outcome == learn.LOST).sum())
         state.n_forbidden += n_forbidden

@@ -16,7 +16,6 @@ poor.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated
 
 import numpy as np
@@ -66,17 +65,13 @@ class Perceptron:
         self.certifier, self.n_jobs = Certifier(max_sweeps=SWEEPS, max_nodes=nodes_for(batch)), n_jobs
         self.learned = Weights.of(np.zeros(n))
 
-    def learn(
-        self, problems: IntArray, passes: int, rng: np.random.Generator, tell: Callable[[], None] | None = None
-    ) -> LearnedTables:
+    def learn(self, problems: IntArray, passes: int, rng: np.random.Generator) -> LearnedTables:
         """Runs over some problems, each time in another order, until a pass makes no mistake."""
         for n in range(passes):
             if n & (n - 1) == 0:
                 self._begin_average()
             if not self.run(rng.permutation(problems)):
                 break
-            if tell is not None:
-                tell()
         return self.tables
 
     def run(self, problems: IntArray) -> int:

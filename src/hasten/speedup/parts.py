@@ -170,11 +170,11 @@ class Search:
         """Returns the search with some weights, or with none."""
         return self.reduced(self.beam(weights))
 
-    def new_learner(self, seed: int, progress: bool) -> Learner:
+    def new_learner(self, seed: int) -> Learner:
         """Returns a learner for this search that has learned nothing yet."""
         if self.learner is not None:
             return replace(self.learner)
-        return Learner(self.width, enforce=self.enforce, look_ahead=self.look_ahead, seed=seed, progress=bool(progress))
+        return Learner(self.width, enforce=self.enforce, look_ahead=self.look_ahead, seed=seed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,8 +68,6 @@ class Speedup(parameters.Estimator):
         How many threads share a batch, at least 1. Answers do not depend on it.
     seed
         Fixes what is drawn: audits, held-out problems and orders of examples.
-    progress
-        Whether to show bars while it labels and learns. Off by default.
 
     Settings may change at any time. As scikit-learn wants it, they are checked when first used after a change.
     """
@@ -89,7 +87,6 @@ class Speedup(parameters.Estimator):
         learn: bool = False,
         n_jobs: int = 1,
         seed: int = 0,
-        progress: bool = False,
         **unknown: object,
     ) -> None:
         if unknown:
@@ -103,7 +100,6 @@ class Speedup(parameters.Estimator):
         self.learn = learn
         self.n_jobs = n_jobs
         self.seed = seed
-        self.progress = progress
         self._state = State()
         self._oracle = Oracle(self)
 

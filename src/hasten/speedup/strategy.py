@@ -31,7 +31,6 @@ from hasten.speedup.parts import Certified, Learned, Search, as_answer, search_o
 from hasten.speedup.skipping import Calibration, Calibrator, GatedSearch, disagreeing
 from hasten.speedup.state import State
 from hasten.support.arrays import BoolArray, FloatArray, IntArray
-from hasten.support.terminal import show_progress
 
 if TYPE_CHECKING:
     from hasten.speedup.predictor import Speedup
@@ -194,7 +193,7 @@ class CertifiedStrategy:
         state = self.state
         with state.lock:
             if state.learner is None:
-                state.learner = self.part.new_learner(self.speedup.seed, self.speedup.progress)
+                state.learner = self.part.new_learner(self.speedup.seed)
             before = state.learner.n_mistakes
             state.learner.partial_fit(batch, answers)
             state.weights = state.learner.weights
@@ -202,7 +201,7 @@ class CertifiedStrategy:
 
     def fit(self, batch: Batch, answers: Answers, calls: int) -> State:
         """Returns a state that has learned from scratch; whether weights help is tried on a tenth, held out."""
-        learner, guided = self.part.new_learner(self.speedup.seed, self.speedup.progress), None
+        learner, guided = self.part.new_learner(self.speedup.seed), None
         if self.part.guided is not None or len(batch) < ENOUGH:
             learner.fit(batch, answers)
         else:
@@ -371,9 +370,7 @@ class LearnedStrategy(CertifiedStrategy):
     def _choose(self, batch: Batch, labels: IntArray, usable: IntArray) -> Choice:
         speedup, examples = self.speedup, Examples(batch, labels, usable)
         timeless = replace(speedup.limits, time_limit=None, call_limit=None)  # learning must not depend on the clock
-        with show_progress(quiet=not speedup.progress) as tell:
-            inference = self.inference._replace(limits=timeless)
-            return choose(speedup.schema, examples, inference, seed=speedup.seed, tell=tell)
+        return choose(speedup.schema, examples, self.inference._replace(limits=timeless), speedup.seed)
 
 
 STRATEGIES = {Certified: CertifiedStrategy, Learned: LearnedStrategy, Search: SearchStrategy}
