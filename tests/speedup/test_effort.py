@@ -166,7 +166,7 @@ class Slow:
 
 
 def schedule_of(shape: Structure, solver: Slow) -> Schedule:
-    return Schedule(shape, solver, clock=solver.clock)
+    return Schedule(shape, solver.name, clock=solver.clock)
 
 
 def proofs_take(monkeypatch: pytest.MonkeyPatch, clock: Clock, seconds: float) -> list[int]:

@@ -308,7 +308,7 @@ class Solving:
             limits=Limits(limit),
             progress=progress,
             on_error=OnError.RAISE,
-            schedule=Schedule(self.structure, asked, limit is not None, way.clock),
+            schedule=Schedule(self.structure, asked.name, limit is not None, way.clock),
         )[0]
 
 

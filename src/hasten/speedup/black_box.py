@@ -90,7 +90,7 @@ def prove_or_solve(
             errors = on_error if proves else OnError.KEEP
             answers, more = solve_open(answers, solver, show, errors, (seconds, deadline), harder, clock)
         calls += more
-        if schedule is not None and not schedule.end(answers, proves, n_open, solver if more else None):
+        if schedule is not None and not schedule.end(answers, proves, n_open):
             continue
         parts.append(answers)
         tell(n, n)

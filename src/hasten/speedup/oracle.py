@@ -58,6 +58,12 @@ class Oracle:
         return not is_ours(self._speedup.solver)
 
     @property
+    def name(self) -> str:
+        """The name of the solver, which need not have been made."""
+        solver = self._speedup.solver
+        return solver if isinstance(solver, str) else str(getattr(solver, "name", ""))
+
+    @property
     def alone(self) -> bool:
         """Whether a proof is all that an answer takes: the solver is neither compared with nor learned from."""
         return self.proves and not self.compares and not self._speedup.learn
@@ -106,10 +112,9 @@ class Oracle:
         if not self.proves:
             timed = {"time_limit": limits.time_limit, "call_limit": limits.call_limit}
             return solve_all(self.solver(), batch, on_error, **timed), len(batch)
-        found = None if self.pool is None else self.pool.best(batch)
-        solver, schedule, one = self._solver_made, None, len(batch.structures) == 1
-        if one and found is None and limits.max_nodes is None and (solver is None or is_ours(solver)):
-            schedule = Schedule(batch.structures[0], solver, limits.time_limit is not None)
+        found, schedule = None if self.pool is None else self.pool.best(batch), None
+        if len(batch.structures) == 1 and found is None and limits.max_nodes is None and not self.compares:
+            schedule = Schedule(batch.structures[0], self.name, limits.time_limit is not None)
         return prove_or_solve(
             batch,
             self.solver,
