@@ -36,7 +36,6 @@ from hasten.proof.steps import prove
 from hasten.search.beam import BeamSearch, ConstrainedSearch, greedy
 from hasten.solvers import make_solver
 from hasten.speedup.parts import TextMode, Trust
-from hasten.speedup.pool import AnswerPool
 from hasten.speedup.predictor import Speedup
 from hasten.speedup.skipping import Calibrator, GatedSearch
 from hasten.sums import marginals, sample
@@ -73,7 +72,6 @@ def compile_kernels(tell: Tell = tell_nobody) -> None:
         "learning": lambda: _learn(problem),
         "calibration": lambda: Calibrator().theta(BeamSearch(2), _noise(problem, 100)),
         "entities and relations": _label_text,
-        "past answers": lambda: _recall(problem),
         "sums": lambda: (marginals(problem), sample(problem)),
         "programs": _adopt,
         "padded scores": lambda: _pad(problem),
@@ -148,7 +146,7 @@ def _related() -> Problem:
 def _learn(problem: Problem) -> None:
     batch, every = _noise(problem, 8), np.arange(8)
     answers = Certifier()(batch)
-    Learner(progress=False, enforce=False, look_ahead=False).fit(batch, answers)
+    Learner(enforce=False, look_ahead=False).fit(batch, answers)
     changing = Changing(batch, np.zeros(problem.structure.schema.n_weights, dtype=bool))
     Perceptron(changing, batch, answers.values, StepSize(1.0, 0.0)).run(every)
     others = Certifier()(_noise(problem, 60, seed=1))  # there is much to learn from, and nothing to agree with
@@ -158,14 +156,6 @@ def _learn(problem: Problem) -> None:
 
 def _noise(problem: Problem, n: int, seed: int = 0) -> Batch:
     return problem.structure.batch(np.random.default_rng(seed).normal(size=(n, problem.cost.size)))
-
-
-def _recall(problem: Problem) -> None:
-    batch = _noise(problem, 8)
-    answers = Certifier()(batch)
-    pool = AnswerPool()
-    pool.learn(answers)
-    pool.best(batch)
 
 
 def _adopt() -> None:

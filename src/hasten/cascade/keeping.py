@@ -23,7 +23,7 @@ from hasten.cascade.promise import Promise
 from hasten.cascade.student import Student
 from hasten.errors import ModelError, ProblemError
 from hasten.journal import Journal
-from hasten.speedup.audit import Audit
+from hasten.speedup.audit import Audit, AuditState
 from hasten.support import forms
 from hasten.support.forms import Tensors, load_tensors, reading, save_tensors
 from hasten.tasks.task import Task, Text
@@ -31,7 +31,7 @@ from hasten.tasks.task import Task, Text
 if TYPE_CHECKING:
     from hasten.cascade.cascade import Cascade
 
-FORMAT = "hasten.cascade/1"
+FORMAT = "hasten.cascade/2"
 TOLD = 1000  # notes
 
 
@@ -128,8 +128,8 @@ class State(msgspec.Struct):
     last_row: int
     suspect: tuple[int, int] | None
     learned: tuple[int, int, int, int]
-    audits: dict[str, Any]
-    unsure: dict[str, Any]
+    audits: dict[str, AuditState]
+    unsure: AuditState
     versions: list[Version]
     champion: str
     taught: list[tuple[int, Any]]

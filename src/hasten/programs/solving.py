@@ -31,8 +31,7 @@ from hasten.proof.branch.certify import certify_ruled, certify_some
 from hasten.proof.certifier import Certifier
 from hasten.proof.outcome import OPEN
 from hasten.solvers import Progress, Solver, make_solver
-from hasten.solvers.base import LATE, answer
-from hasten.solvers.failures import OnError
+from hasten.solvers.base import LATE, OnError, answer
 from hasten.solvers.portfolio import Race
 from hasten.speedup.black_box import better, out_of_time, prove_or_solve, prove_or_solve_one, solve_one, unknown
 from hasten.speedup.effort import AIDED, ALONE, TRIES, Effort, Schedule
@@ -286,7 +285,7 @@ class Solving:
             limits=Limits(limit),
             progress=progress,
             on_error=OnError.RAISE,
-            schedule=Schedule(self.structure, asked, limit is not None, way.clock),
+            schedule=Schedule(self.structure, asked.name, limit is not None, way.clock),
         )[0]
 
 
