@@ -78,7 +78,7 @@ def any_value(value: object) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{name} {any_value(each)}" for name, each in value.items()) or DASH
     if isinstance(value, list | tuple):
-        return ", ".join(text(each) for each in value)
+        return ", ".join(text(each) for each in value) or DASH
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int | float):
@@ -193,20 +193,13 @@ FACTS = {  # keys of `about` in results.json, in words; others are shown by thei
     "variables": "variables of all test texts",
     "max_variables": "variables of a test text, at most",
     "split": "lists of ids that say who trains and tests",
-    "n_left_out": "labelled sentences set aside",
     "papers_corpus": "the paper’s own corpus",
     "n_unlabeled": "sentences without labels to learn from, and to calibrate on",
-    "n_fresh": "of them, those that the black box was not trained on",
-    "induced": "labels and argument types taken from the training sentences",
-    "held_out": "labelled sentences set aside as unlabeled ones",
     "unreachable": "gold that the training sentences never showed",
-    "entities_per_sentence": "entities in a test sentence, on average",
-    "max_entities": "entities in a test sentence, at most",
     "entity_labels": "types of entities",
     "relation_labels": "relations",
     "cost_scale": "scale of the costs: median gap of the two best labels",
     "proved_unlabeled": "unlabeled sentences proved without a solver",
-    "label_unlabeled_ms": "time to prove them all, costs given",
 }
 
 Tile = tuple[str, str, str]  # a number, what it is, and how it was measured
@@ -327,17 +320,25 @@ def ratio(slow: Entry, fast: Entry, key: str) -> float | None:
 
 
 def model_column() -> Column:
-    """Returns the column that names the rows; in small print a note, and how long each solver took."""
+    """Returns the column that names the rows; in small print a note."""
 
     def note(row: Entry) -> str:
-        by, made = row.get("solving_ms") or {}, "models" if row.get("model") == "ILP" else "plans"
-        parts = [str(row.get("note") or "")]
-        parts.append(", ".join(f"{name} {short(ms)} ms" for name, ms in by.items() if len(by) > 1))
-        if number(row.get("building_ms")) is not None:
-            parts.append(f"its {made} made before, in {short(row['building_ms'])} ms")
-        return "; ".join(filter(None, parts))
+        built = number(row.get("building_ms"))
+        made = "" if built is None else f"its models made before, in {short(built)} ms"
+        return "; ".join(filter(None, [str(row.get("note") or ""), made]))
 
     return Column("model", lambda row: text(row.get("model")), note)
+
+
+def tiles(rows: Sequence[Entry], certified: Entry, about: Entry, thing: str) -> Iterable[Tile]:
+    """Returns what certified answers are, and how much faster than the ILP's."""
+    ilp, proved, n = find(rows, "ILP"), number(certified.get("proved")), number(about.get("n_test"))
+    yield fixed(certified.get("exact_match")), "exact match", "certified answers that are the ILP’s"
+    said = f"for {counted(n, thing)}: {percent(proved)} proved without"
+    yield whole(certified.get("solver_calls")), "solver calls", said
+    faster = times(ratio(ilp, certified, "inference_ms"))
+    yield faster, "faster inference", f"certified, against {solvers_of(about)}, costs given"
+    yield times(ratio(ilp, certified, "time_ms")), "faster end to end", "the same, with feature extraction"
 
 
 def solvers_of(about: Entry) -> str:
