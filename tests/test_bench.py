@@ -125,7 +125,7 @@ def test_a_quick_run_of_our_own_engine_is_complete(tmp_path, monkeypatch, capsys
     missing = Peer("nowhere", "a peer that nobody has", PEERS["gurobi"].make, "no-such-package")
     monkeypatch.setattr(run, "PEERS", {**PEERS, "nowhere": missing})
     peers = ["hasten", "hasten batch", "nowhere"]
-    results = run.main(run.Choice(["random", "assignment"], [2, 3], peers, 3, quick=True), tmp_path)
+    results = run.main(run.Settings(["random", "assignment"], [2, 3], peers, n=3, rounds=2, budget=0.3), tmp_path)
     said = json.loads((tmp_path / "peers.json").read_text())
     assert len(said["measurements"]) == 2 * 2 * 2
     assert said["machine"]["python"]
@@ -148,19 +148,19 @@ def test_compiled_kernels_are_measured(monkeypatch):
 
 
 def test_hasten_is_measured_beside_the_peers_that_are_chosen():
-    assert run.Choice(peers=["highs"]).installed(print) == ["hasten", "hasten batch", "highs"]
+    assert run.Settings(peers=["highs"]).installed(print) == ["hasten", "hasten batch", "highs"]
 
 
 def test_unknown_names_are_errors():
     with pytest.raises(HastenError, match="There are random, peaked"):
-        run.main(run.Choice(["no such family"]), out=None)
+        run.main(run.Settings(["no such family"]), out=None)
 
 
 def test_a_full_choice_leaves_out_what_is_not_installed_with_one_line(monkeypatch):
     missing = {n: Peer(n, "", PEERS["gurobi"].make, "no-such-package") for n in ("here", "there")}
     monkeypatch.setattr(run, "PEERS", {"hasten": PEERS["hasten"], **missing})
     said = []
-    assert run.Choice().installed(said.append) == ["hasten"]
+    assert run.Settings().installed(said.append) == ["hasten"]
     assert said == ["here, there are not installed: pip install no-such-package"]
 
 

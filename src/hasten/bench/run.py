@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -54,21 +54,7 @@ Set = tuple[str, int, Sequence[Problem]]  # a family, a size, and its problems
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How long to measure."""
-
-    n: int = 100  # problems of each size
-    rounds: int = 3
-    budget: float = 1.0  # seconds of a peer for the problems of one size, in one round
-    time_limit: float = 5.0  # seconds of a peer for one problem
-    seed: int = 0
-
-
-QUICK = Settings(n=10, rounds=2, budget=0.3, time_limit=2.0)
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """The problems and peers to measure. None: all families, their own sizes, all installed peers, all problems.
+    """What to measure, and how long. None: all families, their own sizes, all installed peers.
 
     hasten itself is always measured.
     """
@@ -76,24 +62,20 @@ class Choice:
     families: Sequence[str] | None = None
     sizes: Sequence[int] | None = None
     peers: Sequence[str] | None = None
-    n: int | None = None  # problems of each size
-    quick: bool = False
+    n: int = 100  # problems of each size
+    rounds: int = 3
+    budget: float = 1.0  # seconds of a peer for the problems of one size, in one round
+    time_limit: float = 5.0  # seconds of a peer for one problem
     seed: int = 0
-
-    @property
-    def settings(self) -> Settings:
-        """How long to measure."""
-        base = QUICK if self.quick else Settings()
-        return replace(base, n=self.n or base.n, seed=self.seed)
 
     def problem_sets(self, corpus: Corpora | None) -> Iterator[Set]:
         """Yields the problems of each family and size, then those of a corpus."""
         for family in _choose("family", self.families, FAMILIES).values():
-            for size in self.sizes or (family.quick if self.quick and not self.families else family.sizes):
-                yield family.name, size, family.problems(size, self.settings.n, self.seed)
+            for size in self.sizes or family.sizes:
+                yield family.name, size, family.problems(size, self.n, self.seed)
         if corpus is not None:
             for name, problems in _corpus_problems(corpus, self.seed).items():
-                yield name, 0, problems if self.n is None and not self.quick else problems[: self.settings.n]
+                yield name, 0, problems
 
     def installed(self, report: Report) -> list[str]:
         """Returns the peers that are installed; reports the others."""
@@ -105,20 +87,23 @@ class Choice:
         return [name for name in chosen if name not in missing]
 
 
+QUICK: dict[str, Any] = {"n": 10, "rounds": 2, "budget": 0.3, "time_limit": 2.0, "sizes": [4]}
+
+
 def main(
-    choice: Choice, out: Path | None = Path("results/peers"), corpus: Corpora | None = None, report: Report = print
+    settings: Settings, out: Path | None = Path("results/peers"), corpus: Corpora | None = None, report: Report = print
 ) -> dict[str, Any]:
     """Measures, prints tables, and writes `peers.json`, `peers.md` and `peers.html` into the directory `out`.
 
     `corpus` adds the family "corpus", the test sentences of a labelled corpus with the costs of models trained on the
     others.
     """
-    _choose("family", choice.families, FAMILIES)
-    names = choice.installed(report)
-    measurements = _measure_all(choice.problem_sets(corpus), names, choice.settings, report)
+    _choose("family", settings.families, FAMILIES)
+    names = settings.installed(report)
+    measurements = _measure_all(settings.problem_sets(corpus), names, settings, report)
     results = {
         "machine": describe_machine(),
-        "settings": asdict(choice.settings),
+        "settings": asdict(settings),
         "measurements": measurements,
         "peers": {name: {"about": PEERS[name].about, "version": PEERS[name].version} for name in names},
     }

@@ -161,7 +161,7 @@ def bench(
     seed: common.Seed = 0,
 ) -> None:
     """Measures hasten and other solvers side by side, on the same problems."""
-    from hasten.bench.run import Choice, main
+    from hasten.bench.run import QUICK, Settings, main
 
     with output_directory(out):
         corpora = None
@@ -169,4 +169,7 @@ def bench(
             from hasten.tasks.entity_relation.data.corpora import Corpora
 
             corpora = Corpora.read(corpus, seed=seed)
-        main(Choice(family, size, peer, n, quick, seed), out, corpora, report=common.say)
+        chosen = {"families": family, "sizes": size, "peers": peer, "n": n, "seed": seed}
+        effort = QUICK if quick else {}
+        settings = Settings(**effort | {name: each for name, each in chosen.items() if each})
+        main(settings, out, corpora, report=common.say)

