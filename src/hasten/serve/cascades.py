@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import re
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hasten.cascade import Cascade, Command, Endpoint
+from hasten.cascade import Cascade
 from hasten.cascade.boxes import beyond
 from hasten.cascade.parts import Question, Reply
-from hasten.errors import ProblemError
 from hasten.model.problem import Problem
 from hasten.serve.served import Columns, Found, Refused, Served, Tensor
 from hasten.serve.texts import TEXT, of_strings
-from hasten.support.environment import check_module, named
 from hasten.tasks.entity_relation.data.synthetic import generate as generate_news
 from hasten.tasks.entity_relation.extraction import Extraction
 from hasten.tasks.tagging.corpus import Tagged
 from hasten.tasks.tagging.model import Tagging
-from hasten.tasks.task import Task
-
-TASKS: dict[str, Callable[[], Task[Any]]] = {"entities": Extraction, "tags": Tagging}
 
 
 class ServedCascade(Served[Question]):
@@ -115,22 +108,3 @@ class ServedCascade(Served[Question]):
         """Ends learning, and saves."""
         self.cascade.__exit__(None, None, None)
         self.cascade.save(self.path)
-
-
-def task_of(name: str) -> Task[Any]:
-    """Returns the task of a name."""
-    found = TASKS[name]() if name in TASKS else named(name, "my_task:Weather")
-    found = found() if isinstance(found, type) else found
-    if not isinstance(found, Task):
-        raise ProblemError(f"{name} is not a task. Give {', '.join(TASKS)}, or module:name of one (docs/new-task.md).")
-    return found
-
-
-def box_of(name: str, task: Task[Any], seconds: float) -> Callable[[Any], Any] | None:
-    """Returns a black box behind HTTP, or a command; None for a function, which needs a process of its own."""
-    if name.startswith(("http://", "https://")):
-        return Endpoint(task, name, seconds)
-    if not re.fullmatch(r"[\w.]+:[\w.]+", name):
-        return Command(task, shlex.split(name), seconds)
-    check_module(name.partition(":")[0])
-    return None
