@@ -179,9 +179,11 @@ class ServedSpeedup(ServedRows):
         """Returns its counters, agreement and notes."""
         speedup, agreement = self.speedup, self.speedup.agreement
         counters = speedup.counters
+        if not self.stateful:
+            return super().state()
         return {
             "version": self.version,
-            "trusted": not self.stateful or speedup.trusted,
+            "trusted": speedup.trusted,
             "allowed": speedup.trust.min_agreement,
             "agreement": [agreement.estimate, agreement.low, agreement.high, agreement.n] if agreement.n else None,
             "audits": counters.audits,
