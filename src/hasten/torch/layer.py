@@ -125,9 +125,10 @@ class Layer(nn.Module):
     def marginals(self, scores: Tensors, *, tables: Mapping[str, Tensor] | None = None, **where: Any) -> Any:
         """Returns the probability of each label, where its score is; 0 elsewhere. Not differentiable."""
         with torch.no_grad():
-            _, *found = ask(self.call("sums", scores, tables, asked=Request(sharing=True), **where))
+            call = self.call("sums", scores, tables, asked=Request(sharing=True), **where)
+            _, *found = ask(call)
         sign = -self.inference.sign
-        return self.named([sign * each for each in found[: len(found) - len(self.table_scores(tables))]], scores)
+        return self.named([sign * each for each in found[: len(call.scores)]], scores)
 
     def entropy(self, scores: Tensors, *, tables: Mapping[str, Tensor] | None = None, **where: Any) -> Tensor:
         """Returns the entropy of each example's distribution over labellings, in nats. Not differentiable."""
@@ -141,7 +142,8 @@ class Layer(nn.Module):
         check_whole("n", n)
         check_whole("seed", seed)
         asked, chosen = Request(n), torch.tensor(seed, device="cpu")
-        return self.named(ask(self.call("draw", scores, tables, asked=asked, seed=chosen, **where)), scores, axis=1)
+        found = ask(self.call("draw", scores, tables, asked=asked, seed=chosen, **where))
+        return self.named([each.transpose(0, 1) for each in found], scores, axis=1)
 
     def margins(self, scores: Tensors, *, tables: Mapping[str, Tensor] | None = None, **where: Any) -> Any:
         """Returns how much less the best labelling with each label scores than the best of all; nan where none is.

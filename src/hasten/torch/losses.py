@@ -70,12 +70,14 @@ class StructuredLoss(nn.Module):
             if not isinstance(weight, Tensor) or weight.shape != loss.shape:
                 raise ProblemError(f"Give a weight for each example, a tensor of shape {tuple(loss.shape)}.")
             loss = loss * weight
-        if self.reduction == "mean" and weight is None and loss.numel():
-            loss = loss.mean()
-        elif self.reduction != "none":
-            loss = loss.sum() if self.reduction == "sum" or weight is None else loss.sum() / weight.sum()
         dtype = (scores if isinstance(scores, Tensor) else next(iter(scores.values()))).dtype
-        return loss.to(dtype if dtype.itemsize >= 4 else torch.float32)
+        dtype = dtype if dtype.itemsize >= 4 else torch.float32
+        if self.reduction == "none":
+            return loss.to(dtype)
+        if self.reduction == "mean" and weight is None and loss.numel():
+            return loss.mean(dtype=dtype)
+        total = loss.sum(dtype=dtype)
+        return total if self.reduction == "sum" or weight is None else total / weight.sum().to(dtype)
 
     def each(self, scores: Tensors, gold: Tensors, how: dict[str, Any]) -> Tensor:
         """Returns the loss of each example; `how` are the words that all methods of `Layer` take."""

@@ -33,8 +33,7 @@ def log_partitions(call: Call) -> Tensor:
             if call.asked.strict and bool(torch.isposinf(found).any()):
                 ask(call)  # says which, and why
             return found
-    sharing = torch.is_grad_enabled() and any(each.requires_grad for each in (*call.scores, *call.tables))
-    return ask(call._replace(asked=call.asked._replace(sharing=sharing)))[0]
+    return ask(call)[0]
 
 
 class OnDevice(NamedTuple):
