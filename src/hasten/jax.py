@@ -71,21 +71,19 @@ class Layer:
 
 def perceptron(layer: Layer, scores: Arrays, gold: Arrays, **words: Words) -> Any:
     """Returns the structured perceptron's loss of each example; gold is -100 where it is not known."""
-    return _loss(layer, Asked(), _in_order(layer, scores), _told(layer, **words), _in_order(layer, gold))
+    return _lost(layer, Asked(), scores, gold, words)
 
 
 def hinge(layer: Layer, scores: Arrays, gold: Arrays, margin: float = 1.0, **words: Words) -> Any:
     """Returns the structured hinge loss of each example, with a margin for each wrong label."""
-    asked = Asked(margin=float(margin))
-    return _loss(layer, asked, _in_order(layer, scores), _told(layer, **words), _in_order(layer, gold))
+    return _lost(layer, Asked(margin=float(margin)), scores, gold, words)
 
 
 def fenchel_young(
     layer: Layer, scores: Arrays, gold: Arrays, samples: int = 8, sigma: float = 1.0, seed: int = 0, **words: Words
 ) -> Any:
     """Returns the perturbed Fenchel-Young loss of each example, with noise that the seed fixes."""
-    asked = Asked(samples, float(sigma), seed=seed)
-    return _loss(layer, asked, _in_order(layer, scores), _told(layer, **words), _in_order(layer, gold))
+    return _lost(layer, Asked(samples, float(sigma), seed=seed), scores, gold, words)
 
 
 def spo_plus(layer: Layer, scores: Arrays, true: Arrays, **words: Words) -> Any:
@@ -101,6 +99,10 @@ class Asked(NamedTuple):
     sigma: float = 0.0
     margin: float = 0.0
     seed: int = 0
+
+
+def _lost(layer: Layer, asked: Asked, scores: Arrays, gold: Arrays, words: Mapping[str, Any]) -> Any:
+    return _loss(layer, asked, _in_order(layer, scores), _told(layer, **words), _in_order(layer, gold))
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0, 1))

@@ -96,6 +96,10 @@ class Inference:
     answer: Answerer
     sign: float = -1.0
 
+    def __deepcopy__(self, memo: Any) -> Inference:
+        """Returns itself: what does not change is shared by the copies of a layer."""
+        return self
+
     def decode(self, placed: Placed, scores: Sequence[Any], tables: Tables) -> Found:
         """Answers the examples of a padded batch."""
         answers = self.answer(self.problems(placed, scores, tables))
@@ -175,24 +179,17 @@ class Inference:
         """Returns the mean indicator of the labels of perturbed answers, where scores are."""
         answers = self.answer(self.problems(placed, scores, tables, (), asked, noise))
         weight = np.full(len(answers.cost), 1.0 / asked.samples)
-        return self._counted(placed, scores, answers.values, weight, NO_NUMBERS, alone=True).fields
+        return self._counted(placed, scores, answers.values, weight, NO_NUMBERS).fields
 
     def _weights(self, n: int, weight: FloatArray | None) -> FloatArray:
         """Returns what the gradient of each example is multiplied by, as scores are given."""
         return -self.sign * (np.ones(n) if weight is None else weight)
 
     def _counted(
-        self,
-        placed: Placed,
-        scores: Sequence[Any],
-        labels: IntArray,
-        weight: FloatArray,
-        value: FloatArray,
-        alone: bool = False,
+        self, placed: Placed, scores: Sequence[Any], labels: IntArray, weight: FloatArray, value: FloatArray
     ) -> Valued:
-        """Returns values whose gradient is the labels and label tuples of weighted rows of answers; `alone`, labels."""
-        share = np.zeros(placed.cost_at[-1])
-        gain = np.zeros(placed.shapes.n_entries if placed.shapes.kinds and not alone else 0)
+        """Returns values whose gradient is the labels and label tuples of weighted rows of answers."""
+        share, gain = np.zeros(placed.cost_at[-1]), np.zeros(placed.shapes.n_entries * bool(placed.shapes.kinds))
         count_labels(placed.arrays(NO_NUMBERS, NO_NUMBERS), labels, weight.reshape(-1), share, gain)
         return self._valued(placed, scores, share, gain, value)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
 from typing import Any, NamedTuple, TypeAlias
 
 import torch
@@ -13,7 +12,7 @@ from hasten.errors import ProblemError
 from hasten.model.schema import Schema
 from hasten.model.structure import Structure
 from hasten.padded.layout import Layout, Shape
-from hasten.padded.search import Inference, Request, answerer
+from hasten.padded.search import PLAIN, Inference, Request, answerer
 from hasten.support.checks import brief, check_whole
 from hasten.torch.calls import ENGINES, Call, registered
 from hasten.torch.operators import ask
@@ -106,52 +105,46 @@ class Layer(nn.Module):
         tables: Mapping[str, Tensor] | None = None,
     ) -> Answer:
         """Returns the best valid labelling of each example."""
-        call = self.call("decode", scores, tables, lengths=lengths, mask=mask, structures=structures)
+        call = self.call("decode", scores, lengths=lengths, mask=mask, structures=structures, tables=tables)
         score, gap, proved, *labels = ask(call)
-        if self.form(scores).single:
-            score, gap, proved = score[0], gap[0], proved[0]
+        score, gap, proved = (self.values(numbers, scores) for numbers in (score, gap, proved))
         return Answer(self.named(labels, scores), proved, -score, gap)
 
     forward = decode
 
-    def log_partition(self, scores: Tensors, *, tables: Mapping[str, Tensor] | None = None, **where: Any) -> Tensor:
+    def log_partition(self, scores: Tensors, **words: Any) -> Tensor:
         """Returns the logarithm of the sum of exp(score) over all valid labellings, differentiable; -inf without one.
 
         Its gradient is the marginals. A structure that is too wide to be summed is refused, by `TooWide`.
         """
-        found = log_partitions(self.call("sums", scores, tables, **where))
-        return found[0] if self.form(scores).single else found
+        return self.values(log_partitions(self.call("sums", scores, **words)), scores)
 
-    def marginals(self, scores: Tensors, *, tables: Mapping[str, Tensor] | None = None, **where: Any) -> Any:
+    def marginals(self, scores: Tensors, **words: Any) -> Any:
         """Returns the probability of each label, where its score is; 0 elsewhere. Not differentiable."""
         with torch.no_grad():
-            call = self.call("sums", scores, tables, asked=Request(sharing=True), **where)
+            call = self.call("sums", scores, asked=Request(sharing=True), **words)
             _, *found = ask(call)
         sign = -self.inference.sign
         return self.named([sign * each for each in found[: len(call.scores)]], scores)
 
-    def entropy(self, scores: Tensors, *, tables: Mapping[str, Tensor] | None = None, **where: Any) -> Tensor:
+    def entropy(self, scores: Tensors, **words: Any) -> Tensor:
         """Returns the entropy of each example's distribution over labellings, in nats. Not differentiable."""
-        (found,) = ask(self.call("entropy", scores, tables, **where))
-        return found[0] if self.form(scores).single else found
+        return self.values(ask(self.call("entropy", scores, **words))[0], scores)
 
-    def sample(
-        self, scores: Tensors, n: int = 1, *, seed: int = 0, tables: Mapping[str, Tensor] | None = None, **where: Any
-    ) -> Any:
+    def sample(self, scores: Tensors, n: int = 1, *, seed: int = 0, **words: Any) -> Any:
         """Draws `n` labellings of each example by their probabilities: labels padded with -100, samples first."""
         check_whole("n", n)
         check_whole("seed", seed)
-        asked, chosen = Request(n), torch.tensor(seed, device="cpu")
-        found = ask(self.call("draw", scores, tables, asked=asked, seed=chosen, **where))
+        found = ask(self.call("draw", scores, asked=Request(n), seed=torch.tensor(seed, device="cpu"), **words))
         return self.named([each.transpose(0, 1) for each in found], scores, axis=1)
 
-    def margins(self, scores: Tensors, *, tables: Mapping[str, Tensor] | None = None, **where: Any) -> Any:
+    def margins(self, scores: Tensors, **words: Any) -> Any:
         """Returns how much less the best labelling with each label scores than the best of all; nan where none is.
 
         0 is a label of the best labelling, inf one that no valid labelling has. The second least of a variable is its
         margin: how sure the answer is of it. Not differentiable.
         """
-        return self.named(ask(self.call("margins", scores, tables, **where)), scores)
+        return self.named(ask(self.call("margins", scores, **words)), scores)
 
     def call(
         self,
@@ -160,7 +153,7 @@ class Layer(nn.Module):
         tables: Mapping[str, Tensor] | None = None,
         gold: Tensors | None = None,
         *,
-        asked: Request = Request(),  # noqa: B008, it does not change
+        asked: Request = PLAIN,
         seed: Tensor | None = None,
         **where: Any,
     ) -> Call:
@@ -184,6 +177,10 @@ class Layer(nn.Module):
             known,
             last=() if seed is None else [seed],
         )
+
+    def values(self, found: Tensor, scores: Tensors) -> Tensor:
+        """Returns the number of each example, or of the only one."""
+        return found[0] if self.form(scores).single else found
 
     def named(self, found: Sequence[Tensor], scores: Tensors, axis: int = 0) -> Any:
         """Returns tensors, one for each field, as the scores were given; examples are along `axis`."""
@@ -250,19 +247,9 @@ class Layer(nn.Module):
         return self.inference.layout.in_order(given)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Makes a layer that was pickled known in this process."""
+        """Makes a layer that was pickled or copied known in this process."""
         super().__setstate__(state)
         self.name = registered(self.inference, None if self.name in ENGINES else self.name)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Layer:
-        """Copies what is trained; the structures, which do not change, are shared."""
-        other = Layer.__new__(Layer)
-        nn.Module.__init__(other)
-        shared = {name: getattr(self, name) for name in ("name", "names", "sizes", "n_axes", "inference", "has_tables")}
-        other.__dict__.update(shared)
-        other.tables = deepcopy(self.tables, memo)
-        other.train(self.training)
-        return other
 
 
 class Table(nn.Module):

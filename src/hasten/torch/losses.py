@@ -64,8 +64,7 @@ class StructuredLoss(nn.Module):
         loss = self.each(scores, gold, how)
         if self.invalid == "skip":
             loss = torch.where(torch.isfinite(loss), loss, 0.0)
-        if self.layer.form(scores).single:
-            loss = loss[0]
+        loss = self.layer.values(loss, scores)
         if weight is not None:
             if not isinstance(weight, Tensor) or weight.shape != loss.shape:
                 raise ProblemError(f"Give a weight for each example, a tensor of shape {tuple(loss.shape)}.")
