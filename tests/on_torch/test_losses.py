@@ -212,3 +212,24 @@ def test_transitions_are_trained_with_the_scores(rank: int | None) -> None:
         optimizer.step()
     assert loss(noise, gold).item() < 0.5 * before
     assert (layer.decode(noise).labels == gold).double().mean().item() > untrained + 0.2
+
+
+@pytest.mark.parametrize("loss", [ht.StructuredHinge, ht.FenchelYoung, ht.NegativeLogLikelihood])
+def test_a_loss_of_no_examples_is_nothing(loss: type) -> None:
+    layer, scores, gold, _ = tagging(tables=["step"])
+    none = scores[:0].detach().requires_grad_()
+    value = loss(layer)(none, gold[:0])
+    value.backward()
+    assert value == 0
+    assert none.grad.shape == none.shape
+
+
+def test_costs_of_labels_that_do_not_fit_are_refused() -> None:
+    layer, scores, gold, _ = tagging()
+    for cost in (torch.ones(2, 2), {"other": torch.ones(3, 3)}, {"tag": 1.0}):
+        with pytest.raises(ProblemError, match=r"what the labels of tag cost .* a tensor \(3, 3\)"):
+            ht.StructuredHinge(layer, cost=cost)
+    cost, lengths = torch.rand(3, 3), torch.tensor(LENGTHS)
+    ways = (cost, scores, gold), ({"tag": cost}, scores, gold), (cost, {"tag": scores}, {"tag": gold})
+    found = [ht.StructuredHinge(layer, cost=cost)(s, g, lengths=lengths) for cost, s, g in ways]
+    assert found[0] == found[1] == found[2]

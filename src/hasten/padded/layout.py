@@ -343,8 +343,8 @@ def _lengths(name: str, given: Any, n: int, dim: int) -> IntArray:
         return np.asarray(given.astype(bool).sum(axis=1))
     if given.shape != (n,) or given.dtype.kind not in "iu":
         raise ProblemError(
-            f"The lengths {name} have shape {given.shape} and type {given.dtype}. Give a whole number for each of "
-            f"{count(n, 'example')}, or a mask of shape ({n}, {dim})."
+            f"The lengths or mask of {name} have shape {given.shape} and type {given.dtype}. Give a whole number for "
+            f"each of {count(n, 'example')}, or a mask of shape ({n}, {dim})."
         )
     if n and not 0 <= given.min() <= given.max() <= dim:
         b = int(np.flatnonzero((given < 0) | (given > dim))[0])

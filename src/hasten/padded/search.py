@@ -128,7 +128,7 @@ class Inference:
         answers, n = self.answer(batch), len(placed.number)
         if asked.strict and not answers.cost.max(initial=0.0) < np.inf:
             self._refuse_gold(placed, answers, gold)
-        *rows, of_gold = -answers.cost.reshape(-1, n)
+        *rows, of_gold = -answers.cost.reshape(max(1, int(asked.samples)) + 1, n)
         value = above(rows[0] if len(rows) == 1 else np.mean(rows, axis=0), of_gold)
         if not asked.sharing:
             return Valued(value, [], [])

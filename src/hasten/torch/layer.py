@@ -173,7 +173,7 @@ class Layer(nn.Module):
             asked._replace(flat=True) if form.flat else asked,
             given,
             list(own.values()),
-            self.where(**where) if where else (),
+            self.where(form.single, **where) if where else (),
             known,
             last=() if seed is None else [seed],
         )
@@ -189,16 +189,22 @@ class Layer(nn.Module):
 
     def where(
         self,
+        single: bool,
         lengths: Sizes | None = None,
         mask: Sizes | None = None,
         structures: Sequence[Structure] | Tensor | None = None,
     ) -> list[Tensor]:
-        """Returns where the variables of scores are, as calls have it, given the words that all methods take."""
+        """Returns where the variables of scores are, as calls have it, given the words that all methods take.
+
+        Those of a single example may lack the axis of examples, too.
+        """
         if lengths is None and mask is None and structures is None:
             return []
         try:
             given = self.inference.layout.by_size(lengths, mask)
             known = {name: torch.as_tensor(each) for name, each in given.items()}
+            if single:
+                known = {name: self._among_examples(name, each) for name, each in known.items()}
         except (TypeError, ValueError, RuntimeError) as error:
             raise ProblemError(f"Lengths and masks are numbers ({error}). Give a tensor, an array or a list.") from None
         nothing = torch.empty(0, device="cpu")
@@ -208,17 +214,24 @@ class Layer(nn.Module):
             number = self.number(structures)
         return [*(known.get(name, nothing) for name in (*self.sizes, *self.names)), number]
 
+    def _among_examples(self, name: str, given: Tensor) -> Tensor:
+        """Returns a length or mask of a single example with an axis of examples."""
+        n_axes = 1 if name in self.sizes else len(self.inference.layout.fields[name].axes)
+        alone = given.ndim == 0 or (given.ndim == n_axes and (name not in self.sizes or given.numel() != 1))
+        return given[None] if alone else given
+
     def number(self, structures: Sequence[Structure]) -> Tensor:
         """Returns the numbers of structures, to be given in their place; the layer keeps one of each shape."""
         return torch.from_numpy(self.inference.layout.numbers(structures))
 
     def table_scores(self, tables: Mapping[str, Tensor] | None = None) -> dict[str, Tensor]:
         """Returns the scores of label tuples by kind: those given, and the layer's own for the other kinds."""
+        if tables and not (isinstance(tables, Mapping) and all(isinstance(each, Tensor) for each in tables.values())):
+            raise ProblemError(f"Give tables as a dict with a tensor for each kind of factor; got {brief(tables)}.")
+        given = dict(tables or {})
         if not self.has_tables:
-            return dict(tables) if tables else {}
-        return {name: table() for name, table in self.tables.items() if not tables or name not in tables} | dict(
-            tables or {}
-        )
+            return given
+        return {name: table() for name, table in self.tables.items() if name not in given} | given
 
     def form(self, scores: Tensors) -> Form:
         """Returns how scores are given."""
@@ -235,7 +248,9 @@ class Layer(nn.Module):
             dense = isinstance(each, Tensor) and each.layout == torch.strided and not (each.is_nested or each.is_meta)
             if not dense or each.is_floating_point() != (what == "scores"):
                 wanted = "dense tensors of floats" if what == "scores" else "dense tensors of label numbers"
-                got = f"{each.dtype}, {each.layout}, on {each.device}" if isinstance(each, Tensor) else brief(each)
+                got = brief(each)
+                if isinstance(each, Tensor):
+                    got = f"{'nested ' * each.is_nested}{each.dtype}, {each.layout}, on {each.device}"
                 raise ProblemError(f"Give {what} as {wanted}; got {got}.")
         return [each[None] for each in found] if form.single else found
 

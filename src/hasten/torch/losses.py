@@ -13,6 +13,7 @@ Where gold is partly known (-100 elsewhere), s·g is the score of the best label
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import torch
@@ -120,25 +121,28 @@ class StructuredHinge(StructuredLoss):
     def __init__(self, layer: Layer, margin: float = 1.0, cost: Tensors | None = None, **settings: str) -> None:
         super().__init__(layer, **settings)
         check_positive("margin", margin, zero=True)
-        self.margin, self.cost = float(margin), cost
+        self.margin, self.weighs, fields = float(margin), cost is not None, layer.inference.layout.fields
+        self.cost: dict[str, Any] = dict(cost) if isinstance(cost, Mapping) else dict.fromkeys(fields, cost)
+        for name, field in fields.items():
+            each, n = self.cost.get(name), len(field.kind)
+            if self.weighs and not (isinstance(each, Tensor) and each.shape == (n, n)):
+                raise ProblemError(f"Give what the labels of {name} cost in place of gold as a tensor ({n}, {n}).")
 
     def asked(self) -> Request:
         """Returns what is asked of each example besides gold."""
-        return Request(margin=self.margin if self.cost is None else 0.0)
+        return Request(margin=0.0 if self.weighs else self.margin)
 
     def each(self, scores: Tensors, gold: Tensors, how: dict[str, Any]) -> Tensor:
         """Returns the loss of each example."""
-        given: Any = self.cost
-        if given is None:
-            raised = scores
-        elif isinstance(scores, Tensor):
-            if self.layer.form(scores).flat:
-                raise ProblemError("A hinge with a cost of its own needs scores by field: a dict, not one matrix.")
-            raised = scores + self._costs(given, gold, scores)
-        else:
-            known: Any = gold
-            raised = {name: each + self._costs(given[name], known[name], each) for name, each in scores.items()}
-        return super().each(raised, gold, how)
+        if not self.weighs:
+            return super().each(scores, gold, how)
+        form, names = self.layer.form(scores), self.layer.names
+        if form.flat:
+            raise ProblemError("A hinge with a cost of its own needs scores by field: a dict, not one matrix.")
+        given, known = self.layer.listed(scores, form, "scores"), self.layer.listed(gold, form, "gold")
+        triples = zip((self.cost[name] for name in names), known, given, strict=True)
+        raised = [each + self._costs(cost, labels, each) for (cost, labels, each) in triples]
+        return super().each(dict(zip(names, raised, strict=True)), dict(zip(names, known, strict=True)), how)
 
     def _costs(self, cost: Tensor, gold: Any, scores: Tensor) -> Tensor:
         """Returns what each label costs in place of gold: nothing where gold is not known."""
