@@ -20,7 +20,6 @@ from hasten.learning.tables import Changing
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
-from hasten.padded.kernels import spread
 from hasten.padded.layout import Layout
 from hasten.padded.search import Inference, Request
 from hasten.paper.demo import running_example
@@ -83,18 +82,18 @@ def compile_kernels(tell: Tell = tell_nobody) -> None:
 
 
 def _pad(problem: Problem) -> None:
-    """Answers a row of scores of both widths, with gold and tables, and spreads the answers again."""
+    """Answers a row of scores of both widths, and finds losses with gold and tables, and their gradients."""
     structure, kinds = problem.structure, tuple(problem.structure.schema.factors)
     inference = Inference(Layout(structure), Certifier())
     shape = 1, structure.n_labels
     placed = inference.layout.place([shape], {}, kinds=kinds, flat=True)
     tables = {name: np.zeros(kind.shape) for name, kind in structure.schema.factors.items()}
+    asked = Request(margin=1.0, sharing=True)
     for dtype in (np.float32, np.float64):
-        (labels,) = inference.search(placed, [np.zeros(shape, dtype)], tables).labels
-        inference.search(placed, [np.zeros(shape, dtype)], tables, [labels[0]], Request(margin=1.0))
-        inference.sums(placed, [np.zeros(shape, dtype)], tables, [labels[0]])
-        spread(labels, np.ones((1, 1)), structure.graph.first[: structure.n_variables], np.zeros(shape, dtype))
-    inference.tuples(placed, [labels], np.ones((1, 1)))
+        scores = [np.zeros(shape, dtype)]
+        gold = inference.decode(placed, scores, tables).labels
+        inference.loss(placed, scores, tables, gold, asked)
+        inference.sums(placed, scores, tables, gold, asked)
 
 
 def _prove(problem: Problem) -> None:
