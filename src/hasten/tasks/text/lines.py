@@ -23,13 +23,16 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, NamedTuple, TextIO, TypeVar
+
+import msgspec
 
 from hasten.errors import CorpusError
 from hasten.support.checks import check_whole
 from hasten.support.files import output_directory, whole
 from hasten.support.terminal import standard_output
 
+T = TypeVar("T")
 AnyPath = str | os.PathLike[str]
 
 MAX_LINE = 64_000_000  # characters
@@ -239,6 +242,22 @@ class Block(NamedTuple):
                 raise _too_long(self.file, number, self.max_line)
             if line and not line.isspace():
                 yield number, line
+
+    def decoded(self, decoder: msgspec.json.Decoder[T]) -> list[T] | None:
+        """Returns its lines, decoded all at once; None if it cannot be seen that each is an object.
+
+        A line feed between two braces is not within an object, nor within a string.
+        """
+        data, n = self.data, self.data.count(b"\n")
+        if not (data.startswith(b"{") and data.endswith(b"}\n") and data.count(b"}\n{") == n - 1):
+            return None
+        try:
+            if not data.isascii():
+                data.decode()  # refuses what is not UTF-8
+            found = decoder.decode_lines(data) if len(data) <= self.max_line else []
+        except (ValueError, RecursionError):
+            return None
+        return found if len(found) == n else None
 
 
 def read_blocks(path: AnyPath, max_line: int = MAX_LINE) -> Iterator[Block]:
