@@ -77,20 +77,21 @@ class Faults:
 class Lines:
     """The lines of a stream; `number` is that of the line last read, from 1."""
 
-    def __init__(self, stream: TextIO, max_line: int, faults: Faults | None = None, name: str = "") -> None:
+    def __init__(self, stream: TextIO, max_line: int, faults: Faults | None = None, path: AnyPath = "") -> None:
+        self.path = os.fspath(path)
         self.number = 0
         self.entry_number = 0  # of a list or table, whose lines say nothing; from 1
         self.faults = faults or Faults()
-        self._name = name
         self._read = stream.readline
         self._max_line = max_line
 
     @property
     def place(self) -> str:
         """The place that was read last, in words."""
+        name = called(self.path)
         if self.entry_number:
-            return f"{self._name}, entry {self.entry_number}"
-        return f"{self._name}, line {self.number}" if self.number else self._name
+            return f"{name}, entry {self.entry_number}"
+        return f"{name}, line {self.number}" if self.number else name
 
     @contextmanager
     def entry(self) -> Iterator[None]:
@@ -125,7 +126,7 @@ def open_lines(
     with _open_bytes(path, lambda: lines.place, encoding) as raw, ExitStack() as stack:
         text = io.TextIOWrapper(raw, encoding=encoding)
         stack.callback(text.detach)  # what we did not open we do not close
-        lines = Lines(text, max_line, faults, called(path))
+        lines = Lines(text, max_line, faults, path)
         yield lines
 
 
@@ -319,6 +320,14 @@ def short(value: object) -> str:
         return json.dumps(value)[:60]
     except RecursionError:
         return "something nested deep"
+
+
+def fitted(value: Any, kind: Any, said: str) -> Any:
+    """Returns a value that JSON says as one of a type, as msgspec converts it; an error begins with what is `said`."""
+    try:
+        return msgspec.convert(value, kind)
+    except (msgspec.ValidationError, RecursionError):
+        raise CorpusError(f"{said}, not {short(value)}.") from None
 
 
 def write_objects(path: AnyPath, objects: Iterable[Mapping[str, object]]) -> int:
