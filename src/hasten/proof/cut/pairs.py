@@ -282,7 +282,7 @@ def flow_of(cut: Cut, there: int, k: int, n_arcs: int, doubled: bool) -> float:
         one, two = room[2 * there + 1] - back_width, room[2 * (n_arcs + there)] - back_width if doubled else 0.0
     else:
         one, two = width - room[2 * there], width - room[2 * (n_arcs + there) + 1] if doubled else 0.0
-    return 0.5 * (one + two) if doubled else one
+    return float(0.5 * (one + two) if doubled else one)
 
 
 @kernel
