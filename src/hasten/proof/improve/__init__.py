@@ -26,7 +26,7 @@ from hasten.proof.branch.space import Space, dual_floats, make_dual, make_tree, 
 from hasten.proof.branch.tighten import Tight, count_left, tighten_rows
 from hasten.proof.elimination.kernels import Reduction, eliminate, plan_at, restore
 from hasten.proof.elimination.plan import reduce
-from hasten.proof.improve.moves import Moves, improve
+from hasten.proof.improve.moves import STORE, TERM, WIDTH, Moves, improve
 from hasten.proof.improve.prices import BOUND as LOWEST
 from hasten.proof.improve.prices import FIRST, Prices, ascend, keep_prices, recall_prices, start_prices
 from hasten.proof.outcome import Proofs, State, copy_labels, integral_gap, rounding, rule_out, take_bound
@@ -59,7 +59,9 @@ class Scratch(NamedTuple):
     belief: FloatArray
     value: FloatArray
     joint: FloatArray
+    store: FloatArray
     total: FloatArray
+    price: FloatArray
 
 
 class Indices(NamedTuple):
@@ -72,8 +74,20 @@ class Indices(NamedTuple):
     due: IntArray
     labels: IntArray
     before: IntArray
-    tree: IntArray
-    parent: IntArray
+    kept: IntArray
+    piece: IntArray
+    place: IntArray
+    n_live: IntArray
+    at: IntArray
+    over: IntArray
+    n_over: IntArray
+    stride: IntArray
+    child: IntArray
+    sibling: IntArray
+    chosen: IntArray
+    trail: IntArray
+    live: IntArray
+    term: IntArray
     random: IntArray
     levels: IntArray
 
@@ -102,6 +116,8 @@ def scratch_floats(n: Space) -> tuple[int, ...]:
         n.labels,
         n.labels,
         n.most,
+        STORE,
+        n.rows,
         n.rows,
     )
 
@@ -110,7 +126,8 @@ def scratch_floats(n: Space) -> tuple[int, ...]:
 def scratch_ints(n: Space) -> tuple[int, ...]:
     """Returns how many whole numbers each field of `Indices` takes."""
     v = n.variables
-    return v, n.given, v, v, n.rows, v, v, v, v, 1, together(tree_ints(n, levels_for(n)))
+    moves = v, v, v, v, v, v, v, WIDTH * v, v, WIDTH * v, v, v, v, v, n.labels, TERM * (v + n.messages), 1
+    return (v, n.given, v, v, n.rows) + moves + (together(tree_ints(n, levels_for(n))),)
 
 
 @driver
@@ -135,7 +152,7 @@ def improve_some(
     dual = make_dual(n, scratch.dual, part(watch, 0, watch.size))
     due = indices.due
     tight = Tight(dual.belief, dual.multiplier, indices.n_left, due, indices.trial, due, due, dual.belief)
-    prices, moves = Prices(*scratch[5:11]), Moves(*(indices[5:10] + scratch[11:]))
+    prices, moves = Prices(*scratch[5:11]), Moves(*(indices[5:22] + scratch[11:]))
     instance, plan, own, values = instance_of(batch, p), plan_at(reduced[0, 0]), scratch.own, proofs.values
     size = values[status.SIZE, p]
     slip = rounding(instance.graph, size)
@@ -209,8 +226,8 @@ def improve_some(
 
 SEED = 7
 NOTHING = np.zeros((2, 0))  # in place of costs and tables
-SWEEPS, SWEPT, MOVES, NODES = 500, 2e7, 2048, 2000  # of a slice; of sweeps no more than go through so much; nodes grow
-SWEEP_TIME, MOVE_TIME, NODE_TIME = 12.0, 100.0, 40.0  # nanoseconds for what is left, for a table of it, for a variable
+SWEEPS, SWEPT, MOVES, NODES = 500, 2e7, 2**24, 2000  # of a slice; of sweeps no more than go through so much; nodes grow
+SWEEP_TIME, MOVE_TIME, NODE_TIME = 12.0, 4.0, 40.0  # nanoseconds for what is left, for a table of it, for a variable
 WEIGHTS = {PRICE: 1.0, MOVE: 1.0, BRANCHING: 0.5}  # shares of the time
 STALLED, LEAST_WEIGHT = 0.9, 1 / 32  # by how much the share of a task shrinks that gained nothing, and how far
 GAIN = 1e-4  # of the gap that a higher bound closes, to be a gain
@@ -287,7 +304,7 @@ class Improvement:
         amount = {PRICE: max(1, int(min(SWEEPS, SWEPT / size))), MOVE: MOVES, BRANCHING: NODES}
         each = {
             PRICE: SWEEP_TIME * size,
-            MOVE: MOVE_TIME * size / max(1, graph.table_at.size),
+            MOVE: MOVE_TIME,
             BRANCHING: NODE_TIME * graph.order.size + SWEEP_TIME * size / SPLIT,
         }
         spent, weight = dict.fromkeys(WEIGHTS, 0.0), dict(WEIGHTS)
