@@ -156,7 +156,6 @@ CALLS: list[Call] = [
         "mistake_bound",
         {"margin": 1.0},
     ),
-    (lambda w: Learner(), "start", {"heuristic": Of(lambda w: w.heuristic())}),
     (lambda w: Heuristic, "", {"schema": SCHEMA, "weights": Of(lambda w: w.heuristic().weights)}),
     (lambda w: Heuristic, "zeros", {"schema": SCHEMA}),
     (lambda w: Heuristic, "load", {"path": Of(lambda w: w.saved(w.heuristic())), "schema": SCHEMA}),

@@ -103,9 +103,9 @@ class LearnedTables:
             raise ProblemError("Learned costs must be finite. What is forbidden is said apart from them.")
 
     @classmethod
-    def none(cls, schema: Schema) -> LearnedTables:
-        """Returns the tables that say no more than the schema does."""
-        return cls(schema, np.zeros(schema.n_weights, dtype=bool), np.zeros(schema.n_weights))
+    def that_forbid(cls, schema: Schema, forbidden: BoolArray) -> LearnedTables:
+        """Returns tables that forbid some tuples, and else say no more than the schema does."""
+        return cls(schema, forbidden, np.zeros(schema.n_weights))
 
     @property
     def n_forbidden(self) -> int:
@@ -173,7 +173,7 @@ class Changing:
 
     def __init__(self, batch: Batch, forbidden: BoolArray) -> None:
         schema = batch.structures[0].schema
-        hard = LearnedTables(schema, forbidden, np.zeros(schema.n_weights))
+        hard = LearnedTables.that_forbid(schema, forbidden)
         tables = {kind.name: hard._table(kind) for kind in schema.factors.values() if kind.learned}
         self.forbidden = forbidden
         learned = frozenset(kind.index for kind in schema.factors.values() if kind.learned)
