@@ -279,30 +279,28 @@ def _confusion(pairs: Sequence[Entry]) -> Html:
     for each in pairs:
         often.update({label: int(each["n"]) for label in {each["gold"], each["found"]} if label is not None})
     common = {label for label, _ in often.most_common(MOST_LABELS)}
-    grid: Counter[tuple[str, str]] = Counter()
+    grid: dict[str, Counter[str]] = {}
     for each in pairs:
         gold, found = (
             NOTHING if label is None else label if label in common else OTHERS
             for label in (each["gold"], each["found"])
         )
-        grid[gold, found] += int(each["n"])
+        grid.setdefault(gold, Counter())[found] += int(each["n"])
     names = [*sorted(common), *([OTHERS] if len(often) > len(common) else []), NOTHING]
-    rows = []
-    for gold in names:
-        total, cells = sum(grid[gold, found] for found in names), list[Html]()
-        for found in names:
-            if not (n := grid[gold, found]):
-                cells.append(tag("td"))
-                continue
-            share, hue = n / total, "--c3" if gold == found else "--c2"
-            tint = f"background:color-mix(in srgb, var({hue}) {8 + 92 * share:.0f}%, transparent)"
+
+    def taken_for(found: str) -> Column:
+        def cell(row: Entry) -> str:
+            gold, n = row["gold"], row["found"][found]
+            share, hue = n / row["found"].total(), "--c3" if gold == found else "--c2"
+            style = f"background:color-mix(in srgb, var({hue}) {8 + 92 * share:.0f}%, transparent)"
             said = f"{gold} found as {found}: {n:,} ({share:.0%} of its row)"
-            cells.append(tag("td", whole(n), class_="dark" if share >= 0.6 else "", style=tint, title=said))
-        rows.append(tag("tr", tag("th", gold, class_="name"), cells))
-    heads = tag("tr", tag("th"), [tag("th", tag("span", name)) for name in names])
+            return tag("b", whole(n), class_="dark" if share >= 0.6 else "", style=style, title=said) if n else ""
+
+        return Column(tag("span", found), cell)
+
+    lines: list[Line] = [({"gold": gold, "found": grid[gold]}, "") for gold in names if gold in grid]
     said = (
         "A row is a gold label, a column what was found in its place; numbers are counts, and a cell is darker the "
         "larger its share of the row."
     )
-    table = tag("table", tag("thead", heads), tag("tbody", rows), class_="confusion")
-    return join(tag("p", said), tag("div", table, class_="scroll"))
+    return join(tag("p", said), html_table([column("", "gold"), *map(taken_for, names)], lines, "confusion"))
