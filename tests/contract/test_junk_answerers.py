@@ -93,7 +93,7 @@ class Answering(World):
         return cascade
 
     def heuristic(self) -> Heuristic:
-        return Heuristic.zeros(self.schema)
+        return Heuristic(self.schema, np.zeros(self.schema.n_weights))
 
     def gate(self) -> Gate:
         return Gate({"kind": None}, n_rows=16)
@@ -156,9 +156,7 @@ CALLS: list[Call] = [
         "mistake_bound",
         {"margin": 1.0},
     ),
-    (lambda w: Learner(), "start", {"heuristic": Of(lambda w: w.heuristic())}),
     (lambda w: Heuristic, "", {"schema": SCHEMA, "weights": Of(lambda w: w.heuristic().weights)}),
-    (lambda w: Heuristic, "zeros", {"schema": SCHEMA}),
     (lambda w: Heuristic, "load", {"path": Of(lambda w: w.saved(w.heuristic())), "schema": SCHEMA}),
     (lambda w: w.heuristic(), "save", {"path": "out"}),
     (lambda w: w.heuristic(), "strongest", {"n": 2, "factor": "pair"}),

@@ -272,20 +272,6 @@ def test_learn_one_is_partial_fit_on_one():
     assert one.trace[0].n_examples == 50
 
 
-def test_a_learner_starts_from_a_heuristic():
-    batch, answers = peaked(60)
-    first = Learner(2, averaged=False, shuffle=False, step=0.1, enforce=False, look_ahead=False).partial_fit(
-        batch.select(range(30)), answers.labels[: batch.variable_at[30]]
-    )
-    second = Learner(2, averaged=False, shuffle=False, step=0.1, enforce=False, look_ahead=False).start(first.heuristic)
-    assert (second.weights == first.weights).all()
-    rest = batch.select(range(30, 60)), answers.labels[batch.variable_at[30] :]
-    assert (second.partial_fit(*rest).weights == first.partial_fit(*rest).weights).all()
-    averaged = Learner(2, enforce=False, look_ahead=False).start(first.heuristic)
-    assert (averaged.weights == first.weights).all()
-    assert (first.weights == second.weights).all()
-
-
 def test_the_step_is_logged(caplog):
     batch, answers = peaked(5)
     with caplog.at_level("INFO", logger="hasten"):

@@ -337,6 +337,7 @@ def test_your_own_function():
     assert make_solver(lambda problem: [0, 1]).solve(problem).cost == 1.0
     assert make_solver(lambda problem: ["b", "a"]).solve(problem).labels.tolist() == [1, 0]
     assert make_solver(lambda problem: Status.INFEASIBLE).solve(problem).status is Status.INFEASIBLE
+    assert make_solver(lambda problem: Status.NO_TIME).solve(problem).status is Status.NO_TIME
     with pytest.raises(SolverError, match=r"<lambda> returned None. Return the labels .*INFEASIBLE"):
         make_solver(lambda problem: None).solve(problem)
     assert make_solver(make_solver("brute").solve).solve(problem).cost == 1.0

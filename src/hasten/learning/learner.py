@@ -178,13 +178,6 @@ class Learner:
         check_type(problem, Problem, "What a learner learns from")
         return self.partial_fit(problem.batch, [answer])
 
-    def start(self, heuristic: Heuristic) -> Learner:
-        """Begins anew, from the weights of a heuristic; `partial_fit` and `learn_one` go on from there."""
-        check_type(heuristic, Heuristic, "What a learner starts from")
-        weights, rng = learn.Weights.of(heuristic.weights.copy()), np.random.default_rng(self.seed)
-        self.state = State(heuristic.schema, weights=weights, rng=rng)
-        return self
-
     def forget_average(self) -> None:
         """Begins the average of the weights anew, so that what was learned before weighs less."""
         if self.state.weights is not None:
@@ -254,9 +247,10 @@ class Learner:
         schema = self.state.schema or schemas[0]
         if any(other is not schema and other.digest != schema.digest for other in schemas):
             raise ProblemError("These problems have another schema than those learned from. Use another learner.")
-        if self.state.weights is None:
-            self.start(Heuristic.zeros(schema))
         state = self.state
+        if state.weights is None:
+            state.schema, state.rng = schema, np.random.default_rng(self.seed)
+            state.weights = learn.Weights.of(np.zeros(schema.n_weights))
         if state.step is None:
             state.step = default_step(batch) if self.step is None else float(self.step)
             log.info("Learning with a step of %.4g, for a beam of width %d.", state.step, self.width)

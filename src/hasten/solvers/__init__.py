@@ -195,9 +195,9 @@ class UserSolver:
         if said is None:
             raise SolverError(
                 f"{self.name} returned None. Return the labels of the problem, by number or name; where there are "
-                "none that are valid, hasten.Status.INFEASIBLE."
+                "none that are valid, hasten.Status.INFEASIBLE; and where it ran out of time, hasten.Status.NO_TIME."
             )
-        if said is Status.INFEASIBLE:
+        if said is Status.INFEASIBLE or said is Status.NO_TIME:
             return answer(problem, said)
         if not isinstance(said, Solution):
             return answer(problem, Status.SOLVED, problem.values(said), name=self.name)

@@ -243,10 +243,11 @@ class SearchStrategy(CertifiedStrategy):
 
     @property
     def gated(self) -> GatedSearch | None:
-        """The search by the gate, if there is one that has learned."""
-        if self.part.gate is None or self.state.gated is None:
+        """The search by the gate, if there is one that has learned about its kinds of variables."""
+        gate, found = self.part.gate, self.state.gated
+        if gate is None or found is None or gate.cheap.keys() != found.gate.cheap.keys():
             return None
-        return replace(self.state.gated, certifier=self.speedup.limits.certifier())
+        return replace(found, gate=found.gate.seeing(gate.cheap), certifier=self.speedup.limits.certifier())
 
     @property
     def weights(self) -> FloatArray | None:
