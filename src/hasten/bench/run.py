@@ -33,19 +33,9 @@ from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.scoring.features import intern
 from hasten.tasks.entity_relation.scoring.training import train_black_box
 from hasten.tasks.entity_relation.task import EntityRelationTask, Training
+from hasten.tasks.evaluation import page
 from hasten.tasks.evaluation.charts import Axis, Point, Series, figure
-from hasten.tasks.evaluation.page import (
-    Column,
-    Entry,
-    Line,
-    column,
-    html_table,
-    markdown_table,
-    page,
-    terminal_table,
-    times,
-    write_page,
-)
+from hasten.tasks.evaluation.page import Column, Entry, Line, column
 
 Report = Callable[[str], None]
 Row = dict[str, Any]
@@ -112,7 +102,7 @@ def main(
         out.mkdir(parents=True, exist_ok=True)
         write_whole(out / "peers.json", json.dumps(results, indent=1).encode())
         write_whole(out / "peers.md", markdown(results).encode())
-        write_page(render(results), out / "peers.html")
+        page.write_page(render(results), out / "peers.html")
         report(f"Wrote {out / 'peers.html'}.")
     return results
 
@@ -270,13 +260,15 @@ def show(results: Entry, console: Console | None = None) -> None:
     console = console or wide_console()
     for title, columns, rows in _tables(results):
         console.print(title, style="italic", highlight=False, markup=False)
-        console.print(terminal_table(columns, rows))
+        console.print(page.terminal_table(columns, rows))
     console.print("Time a problem, × hasten's, × hasten's in batches.", style="dim", highlight=False)
 
 
 def markdown(results: Entry) -> str:
     """Returns the tables for a page of the documentation."""
-    parts = [(title, markdown_table(columns, [row for row, _ in rows])) for title, columns, rows in _tables(results)]
+    parts = [
+        (title, page.markdown_table(columns, [row for row, _ in rows])) for title, columns, rows in _tables(results)
+    ]
     return "\n\n".join(f"**{title}**\n\n{table}" for title, table in parts) + "\n"
 
 
@@ -292,7 +284,7 @@ def cell(row: Entry) -> str:
         return str(row["status"])
     parts = [duration(row["mean"])]
     if row["peer"] not in OWN:
-        parts += [times(row["ratio"][own]) for own in OWN]
+        parts += [page.times(row["ratio"][own]) for own in OWN]
     if row["status"] != "ok":
         parts.append(f"{row['status']} {row['n_wrong']}")
     if row["n_solved"] < len(row["seconds"]):
@@ -316,9 +308,9 @@ def render(results: Entry) -> str:
     drawn = [_draw_family(results, family) for family in families if family in FAMILIES]
     lead = "Processor time a problem, of one thread. Hollow marks: some were not solved in time."
     sections = {"Families": tag("div", drawn, class_="figures")} if any(drawn) else {}
-    tables = [(tag("p", title), html_table(columns, rows)) for title, columns, rows in _tables(results)]
+    tables = [(tag("p", title), page.html_table(columns, rows)) for title, columns, rows in _tables(results)]
     sections["Time a problem, × hasten's, × hasten's in batches"] = join(*tables)
-    return page("Time against size", lead, (), sections, {"hasten": package_version("hasten")}, "peers.json")
+    return page.page("Time against size", lead, (), sections, {"hasten": package_version("hasten")}, "peers.json")
 
 
 def _draw_family(results: Entry, family: str) -> Html:
