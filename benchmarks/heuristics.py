@@ -287,7 +287,7 @@ def main() -> None:
                 )
         same, valid, share = prune(batch, answers, tune, test)
         rows["pruning", f"{share:.0%} of the labels kept"].append((same, valid, np.nan))
-        named = list(all_in_words(TASK, answers.select(first).values, text.n_entities[first]))
+        named = all_in_words(TASK, answers.select(first).values, text.n_entities[first])
         labelled = [
             type(each)(each.id, each.tokens, each.spans, each.pos, *labels)
             for each, labels in zip([sentences[p] for p in first], named, strict=True)

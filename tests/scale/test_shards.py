@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import json
+from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from hasten.scale.run import Sharding, here, predict_shards
 from hasten.scale.work import FlatWork
 from hasten.speedup.parts import Search, Trust
 from hasten.speedup.predictor import Speedup
+from hasten.speedup.state import Counters
 from hasten.tasks.entity_relation.data.formats import write_jsonl
 from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.labelling import Labeller
@@ -252,7 +254,7 @@ def test_audits_are_merged_exactly_and_do_not_depend_on_who_answers(chain, probl
     alone = [speedup.for_shard(n) for n in range(3)]
     for n, each in enumerate(alone):
         each.predict(chain.batch(costs[20 * n : 20 * n + 20]))
-    together = sum((each.counters for each in alone[1:]), alone[0].counters)
+    together = Counters.from_dict(sum((Counter(each.counters.as_dict()) for each in alone), Counter()))
     assert runs[0].counters == together
     assert together.audits > 10
     assert runs[0].agreement.n == together.audits

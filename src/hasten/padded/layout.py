@@ -113,7 +113,6 @@ class Layout:
         self._coordinates: list[list[IntArray]] = []  # of each structure and field; none where a mask says
         self._variables: list[list[IntArray]] = []  # and where their labels start
         self._by_size: dict[tuple[int, ...], int] = {}
-        self._by_length = np.full(1, -1)  # the same where there is one size
         self._by_shape: dict[int, int] = {}
         self._shapes: dict[tuple[str, ...], Shapes] = {}
         self._runs: dict[Room, list[Runs]] = {}  # of all structures, for padded arrays of some shape
@@ -208,7 +207,7 @@ class Layout:
         lengths = {name: _lengths(name, given[name], n, dims[name]) for name in self.sizes if name in given}
         by_structure = number is not None
         if number is None:
-            number = self._number_of({name: lengths.get(name, dims[name]) for name in self.sizes}, n)
+            number = self._number_of(lengths, dims, n)
         elif number.shape != (n,) or (n and not 0 <= number.min() <= number.max() < len(self._structures)):
             raise ProblemError(f"Give the structure of each of {count(n, 'example')}; got {brief(number)}.")
         if by_structure or any(each.ndim > 1 for each in given.values()):
@@ -234,25 +233,15 @@ class Layout:
                     dims[axis] = min(dim, dims.get(axis, dim))
         return dims
 
-    def _number_of(self, lengths: Mapping[str, IntArray | int], n: int) -> IntArray:
-        """Returns the number of the structure of each example, given its sizes, each one for all or one for each."""
-        if all(isinstance(each, int) for each in lengths.values()):
-            return np.full(n, self._of_sizes(tuple(lengths.values())) if n else 0)  # type: ignore[arg-type]
-        if len(lengths) > 1:
-            rows = np.stack([np.broadcast_to(each, n) for each in lengths.values()], axis=1)
-            unique, inverse = np.unique(rows, axis=0, return_inverse=True)
-            return ints(self._of_sizes(tuple(each)) for each in unique.tolist())[inverse.ravel()]
-        (length,) = lengths.values()
-        try:
-            number = self._by_length[length]
-        except IndexError:  # longer than any before
-            self._by_length = np.append(self._by_length, np.full(int(np.max(length)), -1))
-            number = self._by_length[length]
-        if number.min(initial=0) < 0:
-            for size in np.unique(length[number < 0]).tolist():  # type: ignore[index]
-                self._by_length[size] = self._of_sizes((size,))
-            number = self._by_length[length]
-        return np.asarray(number)
+    def _number_of(self, lengths: Mapping[str, IntArray], dims: Mapping[str, int], n: int) -> IntArray:
+        """Returns the number of the structure of each example, given the sizes that differ, and those of all."""
+        sizes = np.array([np.broadcast_to(lengths.get(name, dims[name]), n) for name in self.sizes])
+        if not n or not lengths:
+            return np.full(n, self._of_sizes(tuple(sizes[:, 0].tolist()) if len(sizes) else ()) if n else 0)
+        unique, inverse = np.unique(strides([dims[name] + 1 for name in self.sizes]) @ sizes, return_inverse=True)
+        first = np.empty(len(unique), dtype=np.int64)
+        first[inverse] = np.arange(n)  # an example of each
+        return ints(self._of_sizes(tuple(each)) for each in sizes[:, first].T.tolist())[inverse]
 
     def _of_sizes(self, sizes: tuple[int, ...]) -> int:
         """Returns the number of the structure of examples of some sizes; it is built once."""
@@ -354,8 +343,8 @@ def _lengths(name: str, given: Any, n: int, dim: int) -> IntArray:
         return np.asarray(given.astype(bool).sum(axis=1))
     if given.shape != (n,) or given.dtype.kind not in "iu":
         raise ProblemError(
-            f"The lengths {name} have shape {given.shape} and type {given.dtype}. Give a whole number for each of "
-            f"{count(n, 'example')}, or a mask of shape ({n}, {dim})."
+            f"The lengths or mask of {name} have shape {given.shape} and type {given.dtype}. Give a whole number for "
+            f"each of {count(n, 'example')}, or a mask of shape ({n}, {dim})."
         )
     if n and not 0 <= given.min() <= given.max() <= dim:
         b = int(np.flatnonzero((given < 0) | (given > dim))[0])

@@ -34,7 +34,8 @@ from hasten.support.arrays import BoolArray, FloatArray, IntArray
 from hasten.support.checks import brief
 
 Answerer = Callable[[Batch], Solutions]
-NONE = np.zeros(0, dtype=np.int64)
+Tables = Mapping[str, FloatArray]  # by kind of factor
+NONE, NO_NUMBERS = np.zeros(0, dtype=np.int64), np.zeros(0)
 
 
 class Request(NamedTuple):
@@ -48,40 +49,40 @@ class Request(NamedTuple):
         By how much the scores of labels other than gold are raised (the Hamming cost of a hinge).
     strict
         Whether it is an error that no valid labelling agrees with gold.
-    seed
-        Of that noise.
     flat
         Whether all scores of an example are in a row.
     sharing
-        Whether sums come with their gradients.
+        Whether gradients are wanted, too.
 
-    All can be floats, as compilers hold them, but the seed.
+    All can be floats, as compilers hold them.
     """
 
     samples: float = 0
     sigma: float = 0.0
     margin: float = 0.0
     strict: float = False
-    seed: int = 0
     flat: float = False
     sharing: float = False
 
 
+PLAIN = Request()
+
+
 class Found(NamedTuple):
-    """The answers to each example, a row for each of those asked; with gold, the last row is the best that has it."""
+    """The answers to each example."""
 
-    score: FloatArray  # (rows, examples) what is maximised; -inf without an answer
-    gap: FloatArray  # (rows, examples)
-    proved: BoolArray  # (rows, examples) whether nothing is left to find out
-    labels: list[IntArray]  # (rows, examples, *axes) of each field, padded
+    score: FloatArray  # (examples,) what is maximised; -inf without an answer
+    gap: FloatArray  # (examples,)
+    proved: BoolArray  # (examples,) whether nothing is left to find out
+    labels: list[IntArray]  # (examples, *axes) of each field, padded
 
 
-class Sums(NamedTuple):
-    """The log-partition of each example or, with gold, how far it is above that of what agrees with gold."""
+class Valued(NamedTuple):
+    """A number for each example, such as a loss, and its gradient, if that was asked for."""
 
     value: FloatArray  # (examples,)
-    fields: list[Any]  # its gradient, where scores are; empty if not asked for
-    tables: list[FloatArray]  # the gradient of each kind of tables that is given
+    fields: list[Any]  # where scores are
+    tables: list[FloatArray]  # of each kind of tables that is given, summed over the examples
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,37 +96,56 @@ class Inference:
     answer: Answerer
     sign: float = -1.0
 
-    def search(
-        self,
-        placed: Placed,
-        scores: Sequence[Any],
-        tables: Mapping[str, FloatArray],
-        gold: Sequence[IntArray] = (),
-        asked: Request = Request(),  # noqa: B008, it does not change
-    ) -> Found:
-        """Answers all that is asked of the examples of a padded batch, in one call."""
-        n = max(1, int(asked.samples)) + bool(gold)
-        batch = self.problems(placed, scores, tables, gold, asked)
-        answers = self.answer(batch)
-        if asked.strict and not answers.cost.max(initial=0.0) < np.inf:
-            self._refuse_gold(placed, answers, gold)
-        labels = self.write(placed, answers.values.reshape(n, -1))
-        gap, optimal, shape = np.zeros(len(batch)), answers.optimal, (n, len(placed.number))
+    def __deepcopy__(self, memo: Any) -> Inference:
+        """Returns itself: what does not change is shared by the copies of a layer."""
+        return self
+
+    def decode(self, placed: Placed, scores: Sequence[Any], tables: Tables) -> Found:
+        """Answers the examples of a padded batch."""
+        answers = self.answer(self.problems(placed, scores, tables))
+        gap, optimal = np.zeros(len(answers.cost)), answers.optimal
         if not optimal.all():
             left = ~optimal
             gap[left] = np.where(answers.cost[left] < np.inf, answers.cost[left] - answers.bound[left], np.inf)
-        return Found(-answers.cost.reshape(shape), gap.reshape(shape), optimal.reshape(shape), labels)
+        labels = self.write(placed, answers.values[None])
+        return Found(-answers.cost, gap, optimal, [each[0] for each in labels])
+
+    def loss(
+        self,
+        placed: Placed,
+        scores: Sequence[Any],
+        tables: Tables,
+        gold: Sequence[IntArray],
+        asked: Request = PLAIN,
+        noise: Any = None,
+        weight: FloatArray | None = None,
+    ) -> Valued:
+        """Returns how much more the answers to each example score, in the mean, than the best one that has gold.
+
+        All are found in one call. Gradients are weighted by example.
+        """
+        batch = self.problems(placed, scores, tables, gold, asked, noise)
+        answers, n = self.answer(batch), len(placed.number)
+        if asked.strict and not answers.cost.max(initial=0.0) < np.inf:
+            self._refuse_gold(placed, answers, gold)
+        *rows, of_gold = -answers.cost.reshape(max(1, int(asked.samples)) + 1, n)
+        value = above(rows[0] if len(rows) == 1 else np.mean(rows, axis=0), of_gold)
+        if not asked.sharing:
+            return Valued(value, [], [])
+        each = np.repeat([1.0 / len(rows), -1.0], [len(rows), 1])
+        return self._counted(placed, scores, answers.values, np.multiply.outer(each, self._weights(n, weight)), value)
 
     def sums(
         self,
         placed: Placed,
         scores: Sequence[Any],
-        tables: Mapping[str, FloatArray],
+        tables: Tables,
         gold: Sequence[IntArray] = (),
+        asked: Request = PLAIN,
+        _: Any = None,
         weight: FloatArray | None = None,
-        asked: Request = Request(sharing=True),  # noqa: B008, it does not change
-    ) -> Sums:
-        """Sums over all labellings of the examples and, if gold is given, over those that agree with it.
+    ) -> Valued:
+        """Returns the log-partition of the examples; with gold, how far it is above that of what agrees with gold.
 
         Gradients are weighted by example.
         """
@@ -134,7 +154,7 @@ class Inference:
         batch = self.problems(placed, scores, tables, () if whole else gold)
         sharing, rows, n = bool(asked.sharing), 1 + (bool(gold) and not whole), len(placed.number)
         gaining = sharing and bool(placed.shapes.kinds)
-        signs = np.ones((rows, n)) if weight is None else np.tile(weight, (rows, 1))
+        signs = np.tile(self._weights(n, weight), (rows, 1))
         signs[1:] *= -1.0
         found = run(batch, plans_for(batch), (1, int(sharing), int(gaining)), weight=signs.reshape(-1))
         value = -found.value.reshape(rows, n)
@@ -146,24 +166,54 @@ class Inference:
             if sharing:
                 count_labels(batch.arrays, labels, np.where(valid, -signs[0], 0.0), found.share, found.gain)
         if asked.strict and np.isneginf(of_gold).any():
-            self.search(placed, scores, tables, gold, Request(strict=True))  # says which, and why
+            self.loss(placed, scores, tables, gold, Request(strict=True))  # says which, and why
         value = above(value[0], of_gold) if gold else value[0]
         if not sharing:
-            return Sums(value, [], [])
+            return Valued(value, [], [])
         share = found.share if rows == 1 else found.share.reshape(2, -1).sum(axis=0)
-        brought = placed.shapes.brought(found.gain) if gaining else {}
+        return self._valued(placed, scores, share, found.gain, value)
+
+    def indicators(
+        self, placed: Placed, scores: Sequence[Any], tables: Tables, asked: Request, noise: Any
+    ) -> list[Any]:
+        """Returns the mean indicator of the labels of perturbed answers, where scores are."""
+        answers = self.answer(self.problems(placed, scores, tables, (), asked, noise))
+        weight = np.full(len(answers.cost), 1.0 / asked.samples)
+        return self._counted(placed, scores, answers.values, weight, NO_NUMBERS).fields
+
+    def _weights(self, n: int, weight: FloatArray | None) -> FloatArray:
+        """Returns what the gradient of each example is multiplied by, as scores are given."""
+        return -self.sign * (np.ones(n) if weight is None else weight)
+
+    def _counted(
+        self, placed: Placed, scores: Sequence[Any], labels: IntArray, weight: FloatArray, value: FloatArray
+    ) -> Valued:
+        """Returns values whose gradient is the labels and label tuples of weighted rows of answers."""
+        share, gain = np.zeros(placed.cost_at[-1]), np.zeros(placed.shapes.n_entries * bool(placed.shapes.kinds))
+        count_labels(placed.arrays(NO_NUMBERS, NO_NUMBERS), labels, weight.reshape(-1), share, gain)
+        return self._valued(placed, scores, share, gain, value)
+
+    def _valued(
+        self, placed: Placed, scores: Sequence[Any], share: FloatArray, gain: FloatArray, value: FloatArray
+    ) -> Valued:
+        """Returns values with their gradient, given those of flat costs and of all table entries."""
         types = [np.float64 if each.dtype == np.float64 else np.float32 for each in scores]
-        return Sums(value, put_back(placed, share, types), [brought[name] for name in placed.shapes.kinds])
+        brought = placed.shapes.brought(gain) if gain.size else {}
+        return Valued(value, put_back(placed, share, types), list(brought.values()))
 
     def problems(
         self,
         placed: Placed,
         scores: Sequence[Any],
-        tables: Mapping[str, FloatArray],
+        tables: Tables,
         gold: Sequence[IntArray] = (),
-        asked: Request = Request(),  # noqa: B008, it does not change
+        asked: Request = PLAIN,
+        noise: Any = None,
     ) -> Batch:
-        """Returns the problems of all that is asked of examples, row after row; with gold, one row has known labels."""
+        """Returns the problems of all that is asked of examples, row after row; with gold, the last row has its labels.
+
+        `noise` has a number for each perturbed answer and label, (samples, labels of all examples).
+        """
         table, base = self.table(placed, tables), self.costs(placed, scores)
         if not gold and not asked.samples:
             return placed.batch(base, table)
@@ -171,10 +221,8 @@ class Inference:
         rows, raised, n_drawn = np.empty((n, len(base))), base, n - bool(gold)
         if gold:
             raised = rows[0] if not asked.samples else np.empty_like(base)
-            oppose(placed.batch(base, table).arrays, self.read(placed, gold), asked.margin, raised, rows[-1])
+            oppose(placed.arrays(base, table), self.read(placed, gold), asked.margin, raised, rows[-1])
         if asked.samples:
-            draw = np.random.Generator(np.random.SFC64(asked.seed)).standard_normal
-            noise = draw((n_drawn, len(base)), dtype=np.float32)
             noise[:, placed.price] = 0.0
             np.multiply(noise, asked.sigma, out=rows[:n_drawn])
             np.subtract(raised, rows[:n_drawn], out=rows[:n_drawn])
@@ -193,7 +241,7 @@ class Inference:
             "examples out."
         )
 
-    def table(self, placed: Placed, tables: Mapping[str, FloatArray]) -> FloatArray:
+    def table(self, placed: Placed, tables: Tables) -> FloatArray:
         """Returns all tables of a batch, with the given scores of label tuples added to those of the schema."""
         costs = {}
         for name, given in tables.items():
@@ -269,17 +317,6 @@ class Inference:
             write_labels(labels, runs, placed.variable_at, padded.reshape(len(labels), -1))
             found.append(padded)
         return found
-
-    def tuples(self, placed: Placed, labels: Sequence[IntArray], weight: FloatArray) -> dict[str, FloatArray]:
-        """Returns how often answers have each label tuple of the tables that batches bring, weighted by answer.
-
-        `labels` are padded, with an axis of rows before the examples, `weight` is (rows, examples).
-        """
-        counted, nothing = np.zeros(placed.shapes.n_entries), np.zeros(0)
-        for r, mine in enumerate(weight):
-            flat = self.read(placed, [each[r] for each in labels])
-            count_labels(placed.batch(nothing, nothing).arrays, flat, mine, nothing, counted)
-        return placed.shapes.brought(counted)
 
 
 def answerer(schema: Schema, solver: Any = None) -> Answerer:

@@ -23,7 +23,7 @@ from hasten.model.solution import Solutions
 from hasten.proof.certifier import Certifier
 from hasten.search.beam import BeamSearch, ConstrainedSearch, Searcher, greedy
 from hasten.solvers import make_solver
-from hasten.solvers.failures import OnError
+from hasten.solvers.base import OnError
 from hasten.speedup.black_box import solve_open
 from hasten.speedup.parts import Search
 from hasten.speedup.predictor import Speedup

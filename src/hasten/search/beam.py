@@ -1,7 +1,7 @@
 """The searches: beam search with a learned heuristic (paper §2.2, §4.1), over all variables or over those that exact
 elimination leaves; greedy search; and greedy search that keeps the constraints arc consistent (§5.1).
 
-All have one signature, for a problem as for a batch, and one way to trace them.
+All have one signature, for a problem as for a batch.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from hasten.model.batch import Batch, as_batch
 from hasten.model.problem import Labels, Problem, check_one
 from hasten.model.solution import Solution, Solutions
 from hasten.proof.elimination.plan import addresses, reduce
-from hasten.search.recorder import ArcRecorder, BeamRecorder, SearchRecorder
+from hasten.search.recorder import BeamRecorder
 from hasten.support.arrays import FloatArray, IntArray, ranges
 from hasten.support.checks import check_number, check_vector, check_width
 from hasten.support.clock import in_parallel
@@ -52,20 +52,6 @@ class Searcher:
         found = self._search(batch, n_jobs)
         return found.only(problems) if isinstance(problems, Problem) else found
 
-    def trace(
-        self, problem: Problem, reference: Labels | Solution | None = None, *, names: Sequence[str] | None = None
-    ) -> Trace:
-        """Searches slowly and returns a log of its steps: a value that prints, draws itself, and is plain data.
-
-        Given a `reference`, a labelling or an answer, it tells where the search lost it. `names` are those of
-        the variables, one for each.
-        """
-        check_one(problem)
-        recorder = self._recorder(problem, names, reference)
-        with recorder.watching():
-            found = self._search(as_batch(problem), 1)
-        return recorder.trace(found.only(problem))
-
     def _search(self, batch: Batch, n_jobs: int) -> Solutions:
         """Searches a batch, all of its costs computed."""
         batch = batch.resolved()
@@ -81,12 +67,6 @@ class Searcher:
     def _driver(self, batch: Batch) -> Driver:
         """Returns the driver that searches some problems of a batch."""
         raise TypeError(f"{type(self).__name__} does not say how it searches. Define _driver.")
-
-    def _recorder(
-        self, problem: Problem, names: Sequence[str] | None, reference: Labels | Solution | None
-    ) -> SearchRecorder:
-        """Returns the recorder that watches a search."""
-        raise ProblemError(f"A {type(self).__name__} cannot be traced.")
 
 
 def seconds_each(batch: Batch, width: int) -> float:
@@ -194,9 +174,15 @@ class BeamSearch(Searcher):
         n_costs = np.bincount(owner[known_cost], minlength=n)
         return Solutions.scored(batch, labels, outcome == loop.DONE, n_costs, cost)
 
-    def _recorder(
-        self, problem: Problem, names: Sequence[str] | None, reference: Labels | Solution | None
-    ) -> BeamRecorder:
+    def trace(
+        self, problem: Problem, reference: Labels | Solution | None = None, *, names: Sequence[str] | None = None
+    ) -> Trace:
+        """Searches slowly and returns a log of its steps: a value that prints, draws itself, and is plain data.
+
+        Given a `reference`, a labelling or an answer, it tells where the search lost it. `names` are those of
+        the variables, one for each.
+        """
+        check_one(problem)
         said = ["Greedy search" if self.width == 1 else f"Beam search with a beam of {self.width:,}"]
         said[0] += " over what elimination leaves" if self.reduce else ""
         said += [] if self.weights is None else ["a learned heuristic"]
@@ -206,7 +192,9 @@ class BeamSearch(Searcher):
         recorder = BeamRecorder(problem, names, reference, ", ".join(said), self.width, self.theta)
         if self.reduce:
             recorder.keep_only(reduce(problem.structure.compiled).plan.keep.tolist())
-        return recorder
+        with recorder.watching():
+            found = self._search(as_batch(problem), 1)
+        return recorder.trace(found.only(problem))
 
     def prepared(self, batch: Batch) -> tuple[FloatArray, nodes.Options]:
         """Returns its weights, checked against the batch, and its options: the arguments of a kernel."""
@@ -243,9 +231,3 @@ class ConstrainedSearch(Searcher):
 
     def _driver(self, batch: Batch) -> Driver:
         return partial(arcs.search_some, batch.arrays)
-
-    def _recorder(
-        self, problem: Problem, names: Sequence[str] | None, reference: Labels | Solution | None
-    ) -> ArcRecorder:
-        how = "Constrained search: each label the cheapest with which all constraints stay arc consistent"
-        return ArcRecorder(problem, names, reference, how)

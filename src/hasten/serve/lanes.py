@@ -22,6 +22,7 @@ from typing import Any
 from hasten.model.problem import Problem
 from hasten.proof.certifier import Certifier
 from hasten.search.beam import greedy
+from hasten.serve.connection import AGAIN, Full, HttpError
 from hasten.serve.served import Columns, Served
 from hasten.support.environment import named
 from hasten.support.workers import end_with_parent
@@ -29,10 +30,6 @@ from hasten.trace.events import Trace
 
 log = logging.getLogger(__name__)
 PATIENCE = 2.0  # times the seconds of a request after which a process that answers is killed
-
-
-class Full(Exception):  # noqa: N818
-    """There is no room in a queue."""
 
 
 class Lane:
@@ -80,12 +77,12 @@ class Lane:
                 return self._noted(pool.submit(do, *args))
             except RuntimeError:  # it broke; the next request starts another
                 self._pool = None
-                raise
+                raise HttpError(503, "The processes of the slow lane ended. Ask again later.", AGAIN) from None
 
     def _noted(self, future: Future[Any]) -> Future[Any]:
         if len(self._running) >= self.most:
             future.cancel()
-            raise Full
+            raise Full("requests wait for the black box")
         self._running[future] = time.monotonic()
         future.add_done_callback(self._ended)
         return future

@@ -16,6 +16,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from hasten.speedup.audit import Agreement
 
 PAGE = Path(__file__).parent / "page"
@@ -100,7 +102,7 @@ class Window:
             "by": self.by,
             "proved": self.proved,
             "calls": self.calls,
-            "agreement": asdict(Agreement.of(self.agreed, self.audits)) if self.audits else None,
+            "agreement": structs.asdict(Agreement.of(self.agreed, self.audits)) if self.audits else None,
             "seconds": {"median": self.quantile(0.5), "p95": self.quantile(0.95)},
         }
 
@@ -172,7 +174,7 @@ class Lifetime:
             agreed, audits = agreed + window.agreed, audits + window.audits
             if audits >= ENOUGH:
                 break
-        return asdict(Agreement.of(agreed, audits)) if audits else None
+        return structs.asdict(Agreement.of(agreed, audits)) if audits else None
 
     def _show(self, number: int, answer: Answered, now: float) -> None:
         if len(self.recent) == MOST_RECENT:

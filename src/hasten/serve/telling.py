@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections import deque
 from typing import Any
 
 import msgspec
@@ -12,8 +14,9 @@ from hasten.serve.served import Served
 
 MARKS = {"not trusted": "alarm", "answers from now on": "version"}  # notes that the charts mark
 TRUST = "trusted", "allowed", "promise", "version", "suspect"
-ABOUT = "source", "agreed", "status", "probability", "proved", "version"  # what is not the answer itself
-SHOWN = 8  # answers that the page is told of, each time
+ABOUT = "source", "agreed", "status", "probability", "proved", "version", "gap"  # what is not the answer itself
+SHOWN = 8  # requests that the page is told of, each time
+DIGITS = 4  # of numbers
 MOST_SHOWN = 4096  # bytes of an input
 
 
@@ -23,7 +26,8 @@ class Teller:
     def __init__(self, served: Served[Any]) -> None:
         self.served = served
         self.lifetime = Lifetime({"name": served.name, "kind": served.kind}, self.trust)
-        self._window, self._shown, self._n_notes = Window(0, 0, 0.0, 0.0), list[Answered](), 0
+        self._window, self._n_notes = Window(0, 0, 0.0, 0.0), 0
+        self._last = deque[tuple[Request, float]](maxlen=SHOWN)
 
     def seen(self, batch: Batch, now: float) -> None:
         """Counts a batch."""
@@ -37,8 +41,7 @@ class Teller:
                 window.seconds[bucket(now - request.call.began)] += request.n_items
                 if request.slow or self.served.stateful:
                     self._count_trust(request)
-                if len(self._shown) < SHOWN:
-                    self._shown.append(self._shows(request, now))
+                self._last.append((request, now))
 
     def _count_trust(self, request: Request) -> None:
         """Counts whether the black box agreed, and why it was asked."""
@@ -54,12 +57,14 @@ class Teller:
         found, body = request.found[0], request.call.body[:MOST_SHOWN]
         told = self.served.told(request.parts[0], found.columns, found.at)
         known = {name: told.pop(name, None) for name in ABOUT}
+        told = {name: round(each, DIGITS) if isinstance(each, float) else each for name, each in told.items()}
         given = msgspec.json.decode(body) if len(body) < MOST_SHOWN and request.call.body[:1] == b"{" else None
         explains = isinstance(given, dict) and "inputs" not in given
-        tokens = given.get("tokens") if explains and given is not None else None
+        words = (given.get("tokens") or given.get("text")) if explains and given is not None else None
+        text = " ".join(words) if isinstance(words, list) else words
         return Answered(
-            " ".join(tokens) if tokens else body.decode(errors="replace"),
-            msgspec.json.encode(told).decode(),
+            text or body.decode(errors="replace"),
+            json.dumps(told, ensure_ascii=False),
             str(known["source"]),
             now - request.call.began,
             request.slow,
@@ -74,8 +79,9 @@ class Teller:
     def tell(self) -> None:
         """Tells the lifetime what was counted since it was told last."""
         if self._window.by.total():
-            window, self._window, shown, self._shown = self._window, Window(0, 0, 0.0, 0.0), self._shown, []
-            self.lifetime.add(window, shown)
+            window, self._window = self._window, Window(0, 0, 0.0, 0.0)
+            self.lifetime.add(window, [self._shows(*each) for each in self._last])
+            self._last.clear()
         notes = self.served.state().get("notes", ())
         for note in notes[self._n_notes :]:
             kind = next((kind for words, kind in MARKS.items() if words in note), "note")
@@ -86,7 +92,6 @@ class Teller:
     def trust(self) -> dict[str, Any]:
         """Returns how things stand."""
         state = self.served.state()
-        found = {"trusted": True} | {name: state[name] for name in TRUST if state.get(name) is not None}
-        if not found["trusted"] and (alarms := [note for note in state.get("notes", ()) if "not trusted" in note]):
-            found["alarm"] = alarms[-1]
-        return found
+        found = {name: state[name] for name in TRUST if state.get(name) is not None}
+        alarms = [note for note in state.get("notes", ()) if "not trusted" in note]
+        return found | ({"alarm": alarms[-1]} if alarms and not found.get("trusted", True) else {})

@@ -20,8 +20,7 @@ from hasten.errors import SolverError, SolverMissing
 from hasten.model.batch import Batch, as_batch
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Solutions, Status
-from hasten.solvers.base import answer
-from hasten.solvers.failures import OnError, failed
+from hasten.solvers.base import OnError, answer, failed
 from hasten.support.arrays import IntArray
 from hasten.support.checks import brief
 from hasten.support.clock import now
@@ -140,13 +139,12 @@ def package_of(name: str) -> str | None:
 def solve_all(
     solver: Solver,
     problems: Batch | Iterable[Problem],
-    progress: Progress | None = None,
     on_error: OnError = OnError.KEEP,
     *,
     time_limit: float | None = None,
     call_limit: float | None = None,
 ) -> Solutions:
-    """Solves many problems, one after the other, and tells `progress` of each.
+    """Solves many problems, one after the other.
 
     Where the solver fails, the answer has the status `FAILED` and a reason, unless `on_error` says to raise the error.
     A solver of ours has `time_limit` seconds for each, and `call_limit` for all; None is no limit. Once time is up,
@@ -164,8 +162,6 @@ def solve_all(
             if on_error is OnError.RAISE:
                 raise
             answers.append(failed(problem, error))
-        if progress is not None:
-            progress(p + 1, len(batch))
     return Solutions.of(batch, answers)
 
 

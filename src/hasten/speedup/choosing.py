@@ -15,7 +15,6 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from itertools import count
 from typing import NamedTuple
 
 import numpy as np
@@ -29,7 +28,6 @@ from hasten.model.solution import Solutions, Source, Status, numbered, same_labe
 from hasten.speedup.audit import Agreement
 from hasten.speedup.parts import Limits
 from hasten.support.arrays import BoolArray, IntArray
-from hasten.support.terminal import Tell, tell_nobody
 
 log = logging.getLogger(__name__)
 
@@ -121,13 +119,11 @@ class Examples(NamedTuple):
     usable: IntArray
 
 
-def choose(
-    schema: Schema, examples: Examples, inference: Inference, *, seed: int = 0, tell: Tell = tell_nobody
-) -> Choice:
+def choose(schema: Schema, examples: Examples, inference: Inference, seed: int = 0) -> Choice:
     """Learns how to answer."""
     if len(examples.usable) < FEWEST:
         return Choice(Method.NONE, LearnedTables.none(schema), {}, len(examples.usable))
-    choice = _Trial(schema, examples, inference, np.random.default_rng(seed), tell).run()
+    choice = _Trial(schema, examples, inference, np.random.default_rng(seed)).run()
     log.info("%s", choice)
     return choice
 
@@ -151,10 +147,8 @@ class _Costs(NamedTuple):
 class _Trial:
     """All methods, tried on answers held out."""
 
-    def __init__(
-        self, schema: Schema, examples: Examples, inference: Inference, rng: np.random.Generator, tell: Tell
-    ) -> None:
-        self.schema, self.inference, self.rng, self.tell = schema, inference, rng, tell
+    def __init__(self, schema: Schema, examples: Examples, inference: Inference, rng: np.random.Generator) -> None:
+        self.schema, self.inference, self.rng = schema, inference, rng
         self.batch, self.labels, self.usable = examples
         self.nothing = np.zeros(schema.n_weights, dtype=bool)
         self.gap = typical_gap(self.batch)
@@ -187,7 +181,6 @@ class _Trial:
         if method in soft:
             size = soft[method]
             tables = self._learn_costs(forbidden, size)
-        self.tell("Learning", 1.0)
         sure = confidence if method in (Method.MINED, Method.BOTH) else None
         return Choice(method, tables, agreement, len(self.usable), sure, size)
 
@@ -200,7 +193,6 @@ class _Trial:
         return int(same_labels(fold.batch, found.values, fold.labels).sum())
 
     def _try_nothing(self) -> None:
-        self.tell("Choosing", None, Method.NONE.value)
         tables = LearnedTables.none(self.schema)
         found = [self.inference.by_tables(tables, fold.batch) for fold in self.folds]
         self.n_agreed[Method.NONE] = sum(map(self._n_agreed, self.folds, found))
@@ -208,7 +200,6 @@ class _Trial:
     def _try_mining(self) -> tuple[float, list[LearnedTables]]:
         best, tables_of_best, tried = CONFIDENCES[0], list[LearnedTables](), -1
         for confidence in CONFIDENCES:
-            self.tell("Choosing", None, f"{Method.MINED} with a confidence of {confidence:g}")
             forbidden = [fold.evidence.forbidden(confidence) for fold in self.folds]
             if tables_of_best and all(map(np.array_equal, forbidden, (each.forbidden for each in tables_of_best))):
                 continue
@@ -228,7 +219,6 @@ class _Trial:
         limit, trials = TRIAL / len(self.folds), []
         some = [self._affordable(each, fold.kept, limit) for fold, each in zip(self.folds, changing, strict=True)]
         for size in sizes:
-            self.tell("Choosing", None, f"{method}, step {size.step:.3g}, margin {size.margin:.3g}")
             learners = [Perceptron(each, self.batch, self.labels, size, self.inference.n_jobs) for each in changing]
             trials.append(self._passed(_Costs(size, learners, 0), some, FIRST_PASSES))
         trials.sort(key=lambda each: -each.n_agreed)
@@ -255,11 +245,5 @@ class _Trial:
         changing = Changing(self.batch, forbidden)
         problems = self._affordable(changing, self.usable, FINAL / (FIRST_PASSES + MORE_PASSES))
         passes = int(min(max(FINAL / seconds(changing.batch, problems), 1), MOST_PASSES))
-        done = count(1)
-
-        def tell() -> None:
-            self.tell("Learning", next(done) / passes)
-
-        self.tell("Learning", 0.0)
         perceptron = Perceptron(changing, self.batch, self.labels, size, self.inference.n_jobs)
-        return perceptron.learn(problems, passes, self.rng, tell)
+        return perceptron.learn(problems, passes, self.rng)

@@ -1,11 +1,10 @@
-"""Factors and rules on demand: answer without a family's members, add those that the answer breaks, and answer again.
+"""Factors on demand: answer without a family's members, add those that the answer breaks, and answer again.
 
-"Before is transitive" is a factor over every triple of events: a thousand for 20 events, and 10^5 for 90; "what is
-alive fits into memory" is a rule at every moment. Few of them matter for one input. A `Family` knows its members
-without listing them: it says which a labelling breaks. Without some of them a problem is a relaxation: it costs no
-more. So once its optimum breaks no member of a family, it is the optimum under all of them, proved or solved as the
-relaxation was. Members that were needed once are kept, for all problems of the shape: those that come later start
-with them.
+"Before is transitive" is a factor over every triple of events: a thousand for 20 events, and 10^5 for 90. Few of them
+matter for one input. A `Family` knows its members without listing them: it says which a labelling breaks. Without some
+of them a problem is a relaxation: it costs no more. So once its optimum breaks no member of a family, it is the optimum
+under all of them, proved or solved as the relaxation was. Members that were needed once are kept, for all problems of
+the shape: those that come later start with them.
 """
 
 from __future__ import annotations
@@ -22,21 +21,18 @@ from hasten.errors import ProblemError, SchemaError
 from hasten.model.batch import Batch, as_batch
 from hasten.model.kinds import FactorKind
 from hasten.model.problem import Problem
-from hasten.model.rules import Rule, check_rule_name
 from hasten.model.solution import Solution, Solutions, Source, Status
 from hasten.model.structure import Scopes, Structure
 from hasten.proof.certifier import Certifier
 from hasten.proof.outcome import are_proved
 from hasten.speedup.predictor import Speedup
 from hasten.support.arrays import FloatArray, IntArray
-from hasten.support.checks import brief, check_limit, check_type, check_vector, finite, listed, whole_numbers
+from hasten.support.checks import brief, check_limit, check_type, listed
 from hasten.support.clock import deadline_after, now
 
-Member = tuple[int, ...] | Rule  # a scope, or a rule
+Members = set[tuple[int, ...]]
 OUT_OF_TIME = (Status.TIME_LIMIT, Status.NO_TIME)
-Members = dict[Member, None]  # a set in the order in which they were found
 SHARE = 0.25  # of the time left that a round may take while members may be broken
-FITS = 1e-9  # share of a limit by which a sum over time may be too large before its rule is stated, for rounding
 Broken = Callable[[IntArray], IntArray]  # from the labels of all variables to the scopes of members, a row each
 Mend = Callable[[IntArray], IntArray]  # from labels that may break members to labels that break none
 
@@ -72,110 +68,18 @@ class Family:
                 "members out is a relaxation. Set its table, or shift its costs into those of its labels."
             )
 
-    def members(self, structure: Structure, labels: IntArray) -> list[Member]:
+    def members(self, structure: Structure, labels: IntArray) -> Members:
         """Returns the scopes that a labelling breaks, checked."""
-        return [tuple(scope) for scope in structure.checked_scopes(self.kind, self.broken(labels))]
-
-    @staticmethod
-    def of_rules(broken: Callable[[IntArray], list[Rule]], mend: Mend | None = None) -> RuleFamily:
-        """Returns a family of rules, without prices: `broken` returns those that a labelling breaks, as a list."""
-        return RuleFamily(broken, mend)
-
-    @staticmethod
-    def over_time(
-        name: str,
-        shape: Structure,
-        alive: IntArray,
-        uses: Sequence[FloatArray],
-        at_most: float,
-        mend: Mend | None = None,
-    ) -> RuleFamily:
-        """Returns the rules that at every moment the sum over all variables alive is at most a limit.
-
-        `alive` has a row for each variable: the moment from which on it is alive, and the one at which it is not any
-        more. `uses` has an array for each: what it uses with each of its labels. Both are all that is kept of the
-        family; of each stretch of time in which a labelling uses too much, the moment of its peak is stated.
-        """
-        check_rule_name(name)
-        return RuleFamily(_over_time(name, shape, alive, uses, at_most), mend)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class RuleFamily:
-    """Rules that only `broken` knows; made by `Family.of_rules` and `Family.over_time`."""
-
-    broken: Callable[[IntArray], list[Rule]]
-    mend: Mend | None = None
-
-    def __post_init__(self) -> None:
-        for name, function in ("broken", self.broken), ("mend", len if self.mend is None else self.mend):
-            if not callable(function):
-                raise SchemaError(f"{name} must be a function of labels, got {brief(function)}.")
-
-    def members(self, structure: Structure, labels: IntArray) -> list[Member]:
-        """Returns the rules that a labelling breaks, checked but for their terms."""
-        hint = "Make one: Rule.of(name, terms, at_most=...)."
-        rules: list[Rule] = list(listed(self.broken(labels), "The rules of a family", SchemaError, Rule, hint))
-        for rule in rules:
-            if rule.price is not None:
-                raise SchemaError(f"Rule {rule.name!r} of a family has a price. State rules with prices outright.")
-        return [*rules]
-
-
-def _over_time(
-    name: str, shape: Structure, alive: IntArray, uses: Sequence[FloatArray], at_most: float
-) -> Callable[[IntArray], list[Rule]]:
-    """Returns which rules over time a labelling breaks."""
-    check_type(shape, Structure, "The shape")
-    limit = finite(at_most, f"at_most of {name!r}", SchemaError)
-    span = whole_numbers(alive, f"When variables of {name!r} are alive", SchemaError, n_axes=2)
-    if limit < 0.0:
-        raise SchemaError(f"at_most of {name!r} must not be below zero, got {brief(at_most)}.")
-    if span.shape != (shape.n_variables, 2) or (span[:, 0] > span[:, 1]).any():
-        raise SchemaError(
-            f"{name!r} needs two whole numbers for each of the {shape.n_variables} variables: when it begins to be "
-            "alive, and when it ends."
-        )
-    what = f"What is used in {name!r}"
-    use = [check_vector(what, each) for each in listed(uses, what, SchemaError)]
-    sizes = [len(kind.labels) for kind in shape.kinds]
-    if [each.size for each in use] != sizes:
-        raise SchemaError(f"{name!r} needs finite numbers for each variable: what it uses with each of its labels.")
-    flat, first = np.concatenate([*use, np.zeros(0)]), np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
-    moments, place = np.unique(span, return_inverse=True)
-    begin, end = place.reshape(span.shape).T
-    most = limit if (flat == np.rint(flat)).all() else limit + FITS * abs(limit)
-
-    def broken(labels: IntArray) -> list[Rule]:
-        used, change = flat[first[:-1] + labels], np.zeros(len(moments) + 1)
-        np.add.at(change, begin, used)
-        np.subtract.at(change, end, used)
-        total = change.cumsum()[:-1]
-        over = np.concatenate([[False], total > most, [False]])
-        stretches = np.flatnonzero(over[1:] != over[:-1]).reshape(-1, 2)
-        peaks = [start + int(total[start:stop].argmax()) for start, stop in stretches.tolist()]
-        return [rule_at(moment) for moment in peaks]
-
-    def rule_at(moment: int) -> Rule:
-        terms = [
-            (v, label, weight)
-            for v in np.flatnonzero((begin <= moment) & (moment < end)).tolist()
-            for label, weight in zip(shape.kinds[v].labels, use[v].tolist(), strict=True)
-            if weight != 0.0
-        ]
-        return Rule.of(f"{name} at {moments[moment]}", terms, at_most=limit)
-
-    return broken
+        return {tuple(scope) for scope in structure.checked_scopes(self.kind, self.broken(labels))}
 
 
 class OnDemand:
-    """Answers problems of one shape under families of factors and rules, of which it states only those that matter.
+    """Answers problems of one shape under families of factors, of which it states only those that matter.
 
     shape
-        The structure without the families: variables and all other rules and factors. Where a problem has tables of its
-        own, its `structure`; then families are of rules.
+        The structure without the families: variables, rules and all other factors.
     families
-        One `Family`, or several, or families of rules (`Family.of_rules`, `Family.over_time`).
+        One `Family`, or several.
     answer
         Who answers the problems with the members so far: a `Certifier`, the default, or a `Speedup` of the schema.
     time_limit
@@ -187,26 +91,23 @@ class OnDemand:
     def __init__(
         self,
         shape: Structure,
-        families: Family | RuleFamily | Sequence[Family | RuleFamily],
+        families: Family | Sequence[Family],
         answer: Certifier | Speedup | None = None,
         time_limit: float | None = None,
     ) -> None:
         check_limit("time_limit", time_limit)
         check_type(shape, Structure, "The shape")
-        one = isinstance(families, Family | RuleFamily)
-        self.families: tuple[Family | RuleFamily, ...] = (families,) if one else listed(families, "Families")
+        self.families = (families,) if isinstance(families, Family) else listed(families, "Families")
         for family in self.families:
-            if isinstance(family, RuleFamily):
-                continue
             if not isinstance(family, Family) or shape.schema.factors.get(family.kind.name) is not family.kind:
                 raise ProblemError(f"{brief(family)} is not a family of this schema. Make one: Family(kind, broken).")
-            if shape._slots:
-                raise ProblemError("Factors on demand need a shape whose problems have no tables of their own.")
+        if shape._slots:
+            raise ProblemError("Factors on demand need a shape whose problems have no tables of their own.")
         self.answer: Certifier | Speedup = Certifier() if answer is None else answer
         self.time_limit = time_limit
         self.n_rounds = 0  # of all calls
         self._shape = self._stated = shape
-        self._members: list[Members] = [{} for _ in self.families]
+        self._members: list[Members] = [set() for _ in self.families]
 
     @property
     def n_members(self) -> int:
@@ -220,14 +121,14 @@ class OnDemand:
     def __call__(self, problems: Problem | Batch | Sequence[Problem]) -> Solution | Solutions:
         """Answers a problem or a batch of the shape; answers belong to problems with the members stated so far."""
         deadline = deadline_after(self.time_limit)
-        given = self._given(as_batch(problems).resolved())
-        found: list[Solution | None] = [None] * len(given)  # the best that breaks nothing
-        left, ended = np.arange(len(given)), dict[int, Solution]()
+        costs = self._costs(as_batch(problems).resolved())
+        found: list[Solution | None] = [None] * len(costs)  # the best that breaks nothing
+        left, ended = np.arange(len(costs)), dict[int, Solution]()
         share = least = 1.0 if deadline == math.inf or isinstance(self.answer, Speedup) else SHARE
         while left.size:
-            answers = self._answered(given.select(left), [found[p] for p in left.tolist()], deadline, share)
+            answers = self._answered(costs[left], [found[p] for p in left.tolist()], deadline, share)
             self.n_rounds += 1
-            wanted: list[Members] = [{} for _ in self.families]
+            wanted: list[Members] = [set() for _ in self.families]
             again, late, whole, share = list[int](), now() >= deadline, share == 1.0, 1.0
             for p, answer in zip(left.tolist(), answers, strict=True):
                 broken = self._broken(answer)
@@ -255,47 +156,39 @@ class OnDemand:
             if again:
                 self._state(wanted)
             left = np.array(again, dtype=np.int64)
-        batch = self._stating(given)
+        batch = self._stated.batch(costs)
         solutions = Solutions.of(batch, [replace(ended[p], problem=batch[p]) for p in range(len(batch))])
         return solutions[0] if isinstance(problems, Problem) else solutions
 
-    def _given(self, batch: Batch) -> Batch:
-        """Returns problems of the shape, checked."""
+    def _costs(self, batch: Batch) -> FloatArray:
+        """Returns the costs of problems of the shape, a row each."""
         for structure in batch.structures:
             if structure.compiled is not self._shape.compiled:
                 raise ProblemError(
                     "Factors on demand are added to problems of one shape, without tables or rules of their own. Make "
                     "the problems with the structure that OnDemand was given."
                 )
-        return batch
+        return batch.cost.reshape(len(batch), int(self._shape.graph.first[-1]))[:, : self._shape.n_labels]
 
-    def _stating(self, batch: Batch) -> Batch:
-        """Returns problems of the shape with the members so far."""
-        if any(isinstance(family, Family) for family in self.families):
-            costs = batch.cost.reshape(len(batch), int(self._shape.graph.first[-1]))[:, : self._shape.n_labels]
-            return self._stated.batch(costs)
-        return replace(batch, structures=(self._stated,), structure=np.zeros_like(batch.structure))
-
-    def _answered(self, given: Batch, found: Sequence[Solution | None], deadline: float, share: float) -> Solutions:
+    def _answered(
+        self, costs: FloatArray, found: Sequence[Solution | None], deadline: float, share: float
+    ) -> Solutions:
         """Answers some problems with the members so far, in a share of the time left."""
-        batch = self._stating(given)
+        batch = self._stated.batch(costs)
         if isinstance(self.answer, Speedup):
             return self.answer.predict(batch)
-        known = [best for best in found if best is not None]
-        start = None
-        if len(known) == len(batch) > 0:
-            start = Solutions.of(batch, [replace(best, problem=batch[p]) for p, best in enumerate(known)])
-        limit = self.answer.call_limit
-        left = min(share * (deadline - now()), math.inf if limit is None else limit)
-        return replace(self.answer, call_limit=max(0.0, left) if left < math.inf else None)(batch, start)
+        known = [replace(best, problem=batch[p]) for p, best in enumerate(found) if best is not None]
+        start = Solutions.of(batch, known) if len(known) == len(batch) else None
+        left, limit = share * (deadline - now()), self.answer.call_limit
+        left = max(0.0, left if limit is None else min(left, limit))
+        return replace(self.answer, call_limit=left if left < math.inf else None)(batch, start)
 
     def _broken(self, answer: Solution) -> list[Members]:
         """Returns the members of each family that an answer breaks, but for those that its problem states."""
         if answer.values is None:
             return []
-        found = [family.members(self._shape, answer.labels) for family in self.families]
-        both = zip(found, self._members, strict=True)
-        return [{member: None for member in each if member not in known} for each, known in both]
+        both = zip(self.families, self._members, strict=True)
+        return [family.members(self._shape, answer.labels) - known for family, known in both]
 
     def _better(self, best: Solution | None, answer: Solution) -> Solution | None:
         """Returns the better of what is known and what mending an answer gives, with the bound of the answer."""
@@ -312,28 +205,19 @@ class OnDemand:
 
     def _is_proved(self, best: Solution, bound: float) -> bool:
         """Whether a bound proves a labelling; of the size of its terms only labels' costs count."""
-        size = size_of_costs(best.problem.cost[None], best.problem.graph.first)
-        return bool(are_proved(np.array([best.cost]), np.array([bound]), size)[0])
+        cost, first = best.problem.cost, best.problem.graph.first
+        largest = np.where(np.isfinite(cost), np.abs(cost), 0.0)
+        size = np.maximum.reduceat(largest, first[:-1]).sum() if len(first) > 1 else 0.0
+        return bool(are_proved(np.array([best.cost]), np.array([bound]), np.array([size]))[0])
 
     def _state(self, wanted: list[Members]) -> None:
-        before, after, rules = self._shape._scopes, Scopes(), list[Rule]()
+        """States more members."""
+        before, after = self._shape._scopes, Scopes()
         after.kind, after.places, after.first = before.kind, before.places, before.first
         after.factor_kind, after.scope = before.factor_kind[:], before.scope[:]
         for family, members, more in zip(self.families, self._members, wanted, strict=True):
             members |= more
-            if isinstance(family, RuleFamily):
-                rules += [member for member in members if isinstance(member, Rule)]
-                continue
             after.factor_kind += array("q", [family.kind.index]) * len(members)
-            for member in sorted(member for member in members if isinstance(member, tuple)):
+            for member in sorted(members):
                 after.scope.extend(member)
-        self._stated = self._shape._variant(_scopes=after).with_rules(rules)
-
-
-def size_of_costs(cost: FloatArray, first: IntArray) -> FloatArray:
-    """Returns the sum of each variable's largest finite cost, in magnitude, of each row."""
-    if len(first) == 1:
-        return np.zeros(len(cost))
-    finite = np.where(np.isfinite(cost), np.abs(cost), 0.0)
-    sizes: FloatArray = np.maximum.reduceat(finite, first[:-1], axis=1).sum(axis=1)
-    return sizes
+        self._stated = self._shape._variant(_scopes=after)

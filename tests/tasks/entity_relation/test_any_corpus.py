@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from hasten import cli
 from hasten.tasks.entity_relation.data.columns import MOST_VARIABLES, MOST_WORDS, Columns
 from hasten.tasks.entity_relation.data.corpus import in_order
-from hasten.tasks.entity_relation.data.formats import read_jsonl, write_jsonl
+from hasten.tasks.entity_relation.data.formats import read_corpus, write_jsonl
 from hasten.tasks.entity_relation.evaluating import RELATION, TYPE, evaluate
 from hasten.tasks.entity_relation.tagger import Tagger, TrainingSettings
 
@@ -110,4 +110,4 @@ def test_every_command_takes_labels_of_its_own(tmp_path):
     assert found["kinds"]["relation"]["micro"]["n_gold"] == sum(len(s.relations) for s in foreign(40, 1))
     assert 'class="confusion"' in (tmp_path / "eval" / "evaluation.html").read_text()
     run("predict", model, dev, tmp_path / "out.jsonl")
-    assert [s.spans for s in read_jsonl(tmp_path / "out.jsonl")] == [s.spans for s in foreign(40, 1)]
+    assert [s.spans for s in read_corpus(tmp_path / "out.jsonl", "jsonl")] == [s.spans for s in foreign(40, 1)]

@@ -12,7 +12,7 @@ from sentences import installed
 
 from hasten.errors import CorpusError, ModelError, ProblemError
 from hasten.tasks.entity_relation.data.corpus import Sentence
-from hasten.tasks.entity_relation.data.formats import read_conll04
+from hasten.tasks.entity_relation.data.formats import read_corpus
 from hasten.tasks.entity_relation.scoring.black_box import LinearScorer, all_variables, score_variables
 from hasten.tasks.entity_relation.scoring.features import intern
 from hasten.tasks.entity_relation.scoring.gold import gold
@@ -321,7 +321,7 @@ def test_a_model_that_does_not_fit_is_refused(entity, training, message):
 def test_independent_training_does_as_well_as_the_paper_on_its_corpus():
     path = installed("conll04/conll04.corp.gz")
     entities, relations = PAPER_ENTITIES, (*PAPER_ARGUMENTS, NO_RELATION)
-    sentences = [sentence for sentence in read_conll04(path) if sentence.relations]
+    sentences = [sentence for sentence in read_corpus(path, "conll04") if sentence.relations]
     order = np.random.default_rng(0).permutation(len(sentences))
     train, test = ([sentences[i] for i in part] for part in np.split(order, [round(0.7 * len(order))]))
     text = intern(test)

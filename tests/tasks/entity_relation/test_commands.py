@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from hasten import cli
 from hasten.tasks.entity_relation.data.corpus import in_order
-from hasten.tasks.entity_relation.data.formats import read_jsonl, write_jsonl
+from hasten.tasks.entity_relation.data.formats import read_corpus, write_jsonl
 from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.tagger import Tagger
 from hasten.tasks.tagging import corpus as made_up
@@ -56,7 +56,9 @@ def test_evaluate_and_convert_take_the_sentences_of_a_list(room):
     assert json.loads((room / "eval" / "evaluation.json").read_text())["n"] == 15
     out = room / "dev.jsonl"
     run("convert", room / "gold.jsonl", out, "--split", room / "dev.ids", "--split", f"test={room / 'test.ids'}")
-    assert [sentence.id for sentence in read_jsonl(out)] == [sentence.id for sentence in generate(120, 0)][60:85]
+    assert [sentence.id for sentence in read_corpus(out, "jsonl")] == [sentence.id for sentence in generate(120, 0)][
+        60:85
+    ]
     (room / "strange.ids").write_text("nobody")
     said = refused("convert", room / "gold.jsonl", out, "--split", f"dev={room / 'strange.ids'}")
     assert "strange.ids, line 1: No sentence has the id 'nobody'" in said

@@ -51,9 +51,6 @@ PRODIGY = {
         {"head_span": DOC["ents"][s], "child_span": DOC["ents"][t], "label": name} for s, t, name in RELATIONS
     ],
 }
-OLD_SPACY = [{"id": 0, "paragraphs": [{"sentences": [{"tokens": [
-    {"orth": word, "ner": tag} for word, tag in zip(TOKENS, TAGGED["ner_tags"], strict=True)
-]}]}]}]  # fmt: skip
 CONLLU = "# sent_id = u\n# text = x\n" + "\n".join(
     f"{n}\t{word}\t_\tX\t_\t_\t_\t_\t_\tNER={tag}|SpaceAfter=No"
     for n, (word, tag) in enumerate(zip(TOKENS, TAGGED["ner_tags"], strict=True), start=1)
@@ -84,7 +81,6 @@ TYPED = {
     "tags": lines(TAGGED),
     "spacy": lines(DOC),
     "spacy list": json.dumps([DOC], indent=1),
-    "old spacy": json.dumps(OLD_SPACY),
     "conllu": CONLLU + "\n\n",
     "gum": GUM,
 }

@@ -27,6 +27,7 @@ from hasten.proof.branch.tighten import Tight, count_left, tighten_rows
 from hasten.proof.elimination.kernels import Reduction, eliminate, plan_at, restore
 from hasten.proof.elimination.plan import reduce
 from hasten.proof.improve.moves import Moves, improve
+from hasten.proof.improve.pieces import STORE, TERM, WIDTH, Piece
 from hasten.proof.improve.prices import BOUND as LOWEST
 from hasten.proof.improve.prices import FIRST, Prices, ascend, keep_prices, recall_prices, start_prices
 from hasten.proof.outcome import Proofs, State, copy_labels, integral_gap, rounding, rule_out, take_bound
@@ -57,9 +58,12 @@ class Scratch(NamedTuple):
     direction: FloatArray
     scale: FloatArray
     belief: FloatArray
+    base: FloatArray
     value: FloatArray
     joint: FloatArray
+    store: FloatArray
     total: FloatArray
+    price: FloatArray
 
 
 class Indices(NamedTuple):
@@ -71,10 +75,22 @@ class Indices(NamedTuple):
     n_left: IntArray
     due: IntArray
     labels: IntArray
-    before: IntArray
-    tree: IntArray
-    parent: IntArray
+    variable: IntArray
+    place: IntArray
+    n_live: IntArray
+    at: IntArray
+    over: IntArray
+    n_over: IntArray
+    stride: IntArray
+    child: IntArray
+    sibling: IntArray
+    chosen: IntArray
+    trail: IntArray
+    live: IntArray
+    term: IntArray
     random: IntArray
+    before: IntArray
+    kept: IntArray
     levels: IntArray
 
 
@@ -101,7 +117,10 @@ def scratch_floats(n: Space) -> tuple[int, ...]:
         n.rows,
         n.labels,
         n.labels,
+        n.labels,
         n.most,
+        STORE,
+        n.rows,
         n.rows,
     )
 
@@ -110,7 +129,8 @@ def scratch_floats(n: Space) -> tuple[int, ...]:
 def scratch_ints(n: Space) -> tuple[int, ...]:
     """Returns how many whole numbers each field of `Indices` takes."""
     v = n.variables
-    return v, n.given, v, v, n.rows, v, v, v, v, 1, together(tree_ints(n, levels_for(n)))
+    piece = v, v, v, v, v, WIDTH * v, v, WIDTH * v, v, v, v, v, n.labels, TERM * (v + n.messages), 1
+    return (v, n.given, v, v, n.rows) + piece + (v, v, together(tree_ints(n, levels_for(n))))  # noqa: RUF005
 
 
 @driver
@@ -135,7 +155,8 @@ def improve_some(
     dual = make_dual(n, scratch.dual, part(watch, 0, watch.size))
     due = indices.due
     tight = Tight(dual.belief, dual.multiplier, indices.n_left, due, indices.trial, due, due, dual.belief)
-    prices, moves = Prices(*scratch[5:11]), Moves(*(indices[5:10] + scratch[11:]))
+    prices, piece = Prices(*scratch[5:11]), Piece(*(indices[5:20] + scratch[11:15]))
+    moves = Moves(indices.before, indices.kept, scratch.total, scratch.price)
     instance, plan, own, values = instance_of(batch, p), plan_at(reduced[0, 0]), scratch.own, proofs.values
     size = values[status.SIZE, p]
     slip = rounding(instance.graph, size)
@@ -167,7 +188,7 @@ def improve_some(
         closed, least = ascend(left, dual, tight, prices, amount, least, known)
         proofs.facts[status.N_SWEEPS, p] += amount
     elif kind == MOVE:
-        least = improve(left, dual, moves, indices.best, amount, least)
+        least = improve(left, dual, piece, moves, indices.best, amount, least)
     else:
         copy(dual.belief, prices.belief, 0, small.first[small.order.size])
         recall_prices(small, scratch.cost, dual, prices)
@@ -209,10 +230,13 @@ def improve_some(
 
 SEED = 7
 NOTHING = np.zeros((2, 0))  # in place of costs and tables
-SWEEPS, SWEPT, MOVES, NODES = 500, 2e7, 2048, 2000  # of a slice; of sweeps no more than go through so much; nodes grow
-SWEEP_TIME, MOVE_TIME, NODE_TIME = 12.0, 100.0, 40.0  # nanoseconds for what is left, for a table of it, for a variable
-WEIGHTS = {PRICE: 1.0, MOVE: 1.0, BRANCHING: 0.5}  # shares of the time
-STALLED, LEAST_WEIGHT = 0.9, 1 / 32  # by how much the share of a task shrinks that gained nothing, and how far
+SWEEPS, SWEPT, MOVES, NODES = 500, 2e7, 2**24, 2000  # of a slice; of sweeps no more than go through so much; nodes grow
+SWEEP_TIME, MOVE_TIME, NODE_TIME = 12.0, 4.0, 40.0  # nanoseconds for what is left, for work, for a variable
+WEIGHTS = {PRICE: 2.0, MOVE: 2.0, BRANCHING: 0.5}  # shares of the time
+STALLED, LEAST_WEIGHT = (
+    0.9,
+    1 / 4,
+)  # how far the share of a task shrinks each time that it gains nothing, and in all
 GAIN = 1e-4  # of the gap that a higher bound closes, to be a gain
 SPLIT = 50  # nodes for each sweep of branching, at least, mostly
 FEWEST, GROWTH = 2000, 4  # nodes where rules are all that is left, and how many times as many come next
@@ -287,7 +311,7 @@ class Improvement:
         amount = {PRICE: max(1, int(min(SWEEPS, SWEPT / size))), MOVE: MOVES, BRANCHING: NODES}
         each = {
             PRICE: SWEEP_TIME * size,
-            MOVE: MOVE_TIME * size / max(1, graph.table_at.size),
+            MOVE: MOVE_TIME,
             BRANCHING: NODE_TIME * graph.order.size + SWEEP_TIME * size / SPLIT,
         }
         spent, weight = dict.fromkeys(WEIGHTS, 0.0), dict(WEIGHTS)
@@ -299,7 +323,7 @@ class Improvement:
             spent[task] += amount[task] * each[task]
             (cost, bound), gap = values[:2, p].tolist(), before[0] - before[1]
             gained = cost < before[0] or bound > before[1] + (GAIN * gap if gap < math.inf else 0.0)
-            weight[task] = WEIGHTS[task] if gained else max(weight[task] * STALLED, LEAST_WEIGHT)
+            weight[task] = WEIGHTS[task] if gained else max(weight[task] * STALLED, WEIGHTS[task] * LEAST_WEIGHT)
             if task == BRANCHING:
                 weight[task], amount[task] = WEIGHTS[task], 2 * amount[task]
             yield

@@ -68,7 +68,7 @@ class Comparison(Study):
         model = self.task.train(train, seed=how.seed, tell=how.tell)
         how.tell("Learning the speedup", None)
         batch = model.batch(train)
-        learner = Learner(WIDTHS[0], enforce=False, look_ahead=False, epochs=5, seed=how.seed, progress=False)
+        learner = Learner(WIDTHS[0], enforce=False, look_ahead=False, epochs=5, seed=how.seed)
         answer = Search(WIDTHS[0], enforce=False, look_ahead=False, guided=True, learner=learner)
         speedup = Speedup.paper(batch.structures[0].schema, answer=answer).fit(batch)
         ilp = Ilp(self.solver, self.time_limit)

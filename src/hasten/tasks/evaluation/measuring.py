@@ -26,7 +26,7 @@ from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Solutions, Source
 from hasten.solvers import Solver, make_solver
-from hasten.solvers.failures import OnError
+from hasten.solvers.base import OnError
 from hasten.speedup.black_box import prove_or_solve
 from hasten.support.arrays import BoolArray, FloatArray, IntArray
 from hasten.support.terminal import Tell, steps, tell_nobody

@@ -97,12 +97,19 @@ def score_variable(text: Text, model: Model, sentence: int, variable: int, costs
             d -= weights[row, label + 3]
         costs[at + label], costs[at + label + 1], costs[at + label + 2], costs[at + label + 3] = a, b, c, d
         label += 4
-    while label < n_labels:
+    while label + 2 <= n_labels:
+        a = b = 0.0
+        for k in range(n):
+            row = rows[k]
+            a -= weights[row, label]
+            b -= weights[row, label + 1]
+        costs[at + label], costs[at + label + 1] = a, b
+        label += 2
+    if label < n_labels:
         a = 0.0
         for k in range(n):
             a -= weights[rows[k], label]
         costs[at + label] = a
-        label += 1
     if model.normalised:
         smallest = np.inf
         for label in range(n_labels):
