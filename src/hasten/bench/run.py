@@ -4,7 +4,7 @@ Every round asks every peer in turn, so that a disturbance of the machine meets 
 times the least counts. Models are built beforehand. A peer that needs long answers fewer problems: its ratio to hasten
 counts only problems that both solved. A measurement is a plain row: one peer on the problems of one size. Problems from
 text are the test sentences of a labelled corpus, with the costs of models trained on the others. The results are tables
-for the terminal and in Markdown, and a page with plots.
+for the terminal, and a page with plots.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ QUICK: dict[str, Any] = {"n": 10, "rounds": 2, "budget": 0.3, "time_limit": 2.0,
 def main(
     settings: Settings, out: Path | None = Path("results/peers"), corpus: Corpora | None = None, report: Report = print
 ) -> dict[str, Any]:
-    """Measures, prints tables, and writes `peers.json`, `peers.md` and `peers.html` into the directory `out`.
+    """Measures, prints tables, and writes `peers.json` and `peers.html` into the directory `out`.
 
     `corpus` adds the family "corpus", the test sentences of a labelled corpus with the costs of models trained on the
     others.
@@ -101,7 +101,6 @@ def main(
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
         write_whole(out / "peers.json", json.dumps(results, indent=1).encode())
-        write_whole(out / "peers.md", markdown(results).encode())
         page.write_page(render(results), out / "peers.html")
         report(f"Wrote {out / 'peers.html'}.")
     return results
@@ -262,14 +261,6 @@ def show(results: Entry, console: Console | None = None) -> None:
         console.print(title, style="italic", highlight=False, markup=False)
         console.print(page.terminal_table(columns, rows))
     console.print("Time a problem, × hasten's, × hasten's in batches.", style="dim", highlight=False)
-
-
-def markdown(results: Entry) -> str:
-    """Returns the tables for a page of the documentation."""
-    parts = [
-        (title, page.markdown_table(columns, [row for row, _ in rows])) for title, columns, rows in _tables(results)
-    ]
-    return "\n\n".join(f"**{title}**\n\n{table}" for title, table in parts) + "\n"
 
 
 def wide_console() -> Console:
