@@ -55,7 +55,7 @@ def test_no_body_is_our_mistake(server, path, body, length):
     ("body", "says"),
     [
         (b"", "truncated"),
-        (b"{", "truncated"),
+        (b"{", "The body is not JSON"),
         (b"null", "Expected `object`"),
         (b'{"costs":[1,2],"structure":"four"}', "2 costs for 88 labels"),
         (b'{"costs":[1e999],"structure":"four"}', "out of range"),

@@ -284,8 +284,10 @@ def checked(read: Callable[..., Any], *args: Any, **settings: Any) -> Any:
     """Returns what a reader makes of a request; what is wrong with that is told to the client."""
     try:
         return read(*args, **settings)
-    except (HastenError, msgspec.DecodeError, UnicodeError) as error:
+    except (HastenError, msgspec.ValidationError) as error:
         raise HttpError(400, str(error)) from None
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise HttpError(400, f"The body is not JSON: {error}") from None
     except RecursionError:
         raise HttpError(400, "The body is nested too deeply.") from None
 
