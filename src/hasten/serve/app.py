@@ -221,7 +221,7 @@ class App:
         """Tells how one input is answered."""
         body, number = call.body, NUMBER.fullmatch(call.body)
         if number is not None:
-            given = self.teller.lifetime.input(int(number[1]))
+            given = self.teller.input(int(number[1]))
             if given is None:
                 raise HttpError(404, "That input is gone, or cannot be explained.")
             body = msgspec.json.encode(given)
@@ -267,7 +267,7 @@ class App:
         if not re.fullmatch(r"-?\d{1,15}", given, re.ASCII):
             raise HttpError(400, f"since is the number of a revision, not {given[:20]!r}.")
         self.teller.tell()
-        return said(self.teller.lifetime.state(int(given)))
+        return said(self.teller.state(int(given)))
 
     def page(self, call: Call) -> Reply:
         """Returns a file of the page."""
