@@ -133,8 +133,10 @@ class Inference:
         value = above(rows[0] if n_rows == 1 else np.mean(rows, axis=0), of_gold)
         if not given.asked.sharing:
             return Valued(value, [], [])
-        each = np.repeat([1.0 / n_rows, -1.0], [n_rows, 1])
-        return self._counted(given, value, answers.values, np.multiply.outer(each, self._weights(n, weight)))
+        weights = np.empty((n_rows + 1, n))
+        weights[-1] = -self._weights(n, weight)
+        weights[:-1] = weights[-1] / -n_rows
+        return self._counted(given, value, answers.values, weights)
 
     def sums(self, given: Question, weight: FloatArray | None = None) -> Valued:
         """Returns the log-partition of the examples; with gold, how far it is above that of what agrees with gold.
@@ -189,7 +191,7 @@ class Inference:
         return Valued(value, put_back(given.placed, share, types), list(brought.values()))
 
     def problems(self, given: Question) -> Batch:
-        """Returns the problems of all that is asked of examples, row after row; with gold, it is fixed in the last row."""
+        """Returns the problems of all that is asked of examples, row after row; in the last one, gold is fixed."""
         placed, _, _, gold, asked, noise = given
         table, base = self._table(given), self._costs(given)
         if not gold and not asked.samples:
