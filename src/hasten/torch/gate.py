@@ -180,9 +180,9 @@ class Asked:
             )
         whole = {name: scores[name] if name in scores else _room(layer, name, scores, lengths) for name in layer.names}
         call = layer.call("decode", whole, lengths=lengths)
-        engine, self.placed, arrays, tables, _, _ = call.opened()
+        engine, given = call.opened()
         self.device = next((each.device for each in scores.values()), torch.device("cpu"))
-        self.known = engine.problems(self.placed, arrays, tables)  # with the costs so far
+        self.placed, self.known = given.placed, engine.problems(given)  # with the costs so far
         self.batch = replace(self.known, scorer=self.score)
         self.field, self.index = self._cells()
         self.n_computed = np.zeros(len(self.batch), dtype=np.int64)
