@@ -131,7 +131,7 @@ def predict(
     from hasten.tasks.entity_relation.tagger import FORMAT, Tagger
 
     check_solver(solver)
-    common.check_apart(source, target)
+    common.check_apart(target, source, model)
     common.check_model(model, FORMAT, source)
     tagger = Tagger.load(model).asking(mode, solver=solver, limits__time_limit=common.seconds(time_limit))
     if address is not None and engine is not Engine.RAY:
@@ -161,6 +161,8 @@ def predict(
     else:
         from hasten.scale.work import Reading, predict_stream
 
+        if target.endswith(".parquet"):
+            raise CorpusError(f"{target} would hold JSON lines. Call it .jsonl, or add --engine ray for a table.")
         with passing_over(skip_bad) as faults, show_progress(errors, quiet=target == "-") as tell:
             reading = Reading(format, max_line * MILLION, faults)
             counts = predict_stream(Labeller(tagger), source, target, reading, jobs=jobs, tell=tell)
@@ -234,6 +236,7 @@ def explain(
     from hasten.tasks.entity_relation import explain as explaining
     from hasten.tasks.entity_relation.tagger import FORMAT, Tagger
 
+    common.check_apart(out, source, model)
     common.check_model(model, FORMAT, source)
     tagger = Tagger.load(model)
     if source == "-" or os.path.exists(source):
@@ -265,7 +268,7 @@ def convert(
     """Turns a corpus into our JSON lines (docs/corpora.md)."""
     from hasten.tasks.entity_relation.data.formats import write_jsonl
 
-    common.check_apart(source, target)
+    common.check_apart(target, source)
     with passing_over(skip_bad) as faults:
         sentences = common.sentences_of(source, format, max_line, faults, split)
         read = common.telling(sentences, tell_nobody, "", source)

@@ -92,7 +92,10 @@ def format_of(path: AnyPath, format: str = "auto", *, remedy: str = "Name it: fo
     if format == "auto":
         found = recognise(path)
         if found is None:
-            raise CorpusError(f"Cannot tell the format of {called(path)}. {remedy} {', '.join(FORMATS)}.")
+            raise CorpusError(
+                f"Cannot tell the format of {called(path)}. {remedy} {', '.join(FORMATS)}. Plain text will not do: "
+                "sentences come with their entities marked (docs/corpora.md)."
+            )
         format = found
     if format not in FORMATS:
         raise CorpusError(f"There is no corpus format {format!r}. Choose one of {', '.join(FORMATS)}, or auto.")
