@@ -6,7 +6,7 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -20,9 +20,6 @@ from hasten.support.files import output_directory
 from hasten.support.terminal import show_progress, tell_nobody
 from hasten.support.words import count
 from hasten.tasks.entity_relation.task import BlackBox
-
-if TYPE_CHECKING:
-    pass
 
 
 def train(
@@ -47,7 +44,7 @@ def train(
     or on the test sentences if there are none, as `hasten evaluate` does.
     """
     from hasten.tasks.entity_relation.data.corpora import Corpora, Reading, Split
-    from hasten.tasks.entity_relation.tagger import Tagger, TrainingSettings, check_place
+    from hasten.tasks.entity_relation.tagger import Tagger, check_place
     from hasten.tasks.entity_relation.task import EntityRelationTask
 
     check_place(out)
@@ -61,8 +58,8 @@ def train(
         task = EntityRelationTask.fitting(taught, induce=induce, no_relation=no_relation)
         common.tell_task(task, induce)
         with show_progress(errors) as tell:
-            settings = TrainingSettings(black_box, width, risk, seed)
-            tagger = Tagger.train(taught, corpora.unlabeled, task=task, settings=settings, tell=tell)
+            how: dict[str, Any] = {"task": task, "black_box": black_box, "width": width, "risk": risk, "seed": seed}
+            tagger = Tagger.train(taught, corpora.unlabeled, tell=tell, **how)
         tagger.save(out)
     n_unlabeled = count(len(corpora.unlabeled), "unlabeled sentence")
     console.print(f"Trained on {count(len(taught), 'labelled sentence')} and {n_unlabeled}.")
