@@ -43,7 +43,7 @@ from hasten.support.terminal import Tell, tell_nobody
 from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.scoring import black_box
 from hasten.tasks.entity_relation.scoring.features import intern
-from hasten.tasks.entity_relation.tagger import Tagger, TrainingSettings
+from hasten.tasks.entity_relation.tagger import Tagger
 from hasten.tasks.entity_relation.task import EntityRelationTask, Training
 
 CLIQUE = 12  # variables of a clique that is neither eliminated nor thin
@@ -181,7 +181,7 @@ def _label_text() -> None:
     GatedSearch(gate.fit(batch, Certifier()(batch)))(batch)
     sentences = list(generate(20, seed=0))
     for training in Training:
-        tagger = Tagger.train(sentences, settings=TrainingSettings(training))
+        tagger = Tagger.train(sentences, black_box=training)
         for mode in TextMode:
             list(tagger.asking(mode=mode).label(sentences))
     black_box.search(tagger.scorer, tagger.scorer.read(sentences), batch, tagger.beam(theta=1.0))

@@ -128,7 +128,19 @@ def _conllu(lines: Lines, column: int | None) -> Iterator[Tagged]:
 
 
 def _conll(lines: Lines, column: int | None) -> Iterator[Tagged]:
-    for id, rows in read_tables(lines, lambda line: line.split("\t") if "\t" in line else line.split()):
+    widths = set[int]()  # of lines with more than a word
+
+    def split(line: str) -> Cells:
+        cells = line.split("\t") if "\t" in line else line.split()
+        widths.update({len(cells)} - {1})
+        if len(widths) > 1:
+            raise CorpusError(
+                f"There are lines of {' and of '.join(map(str, sorted(widths)))} columns. Is it running text? Write a "
+                'word a line, or JSON lines: {"tokens": ["…"]}.'
+            )
+        return cells
+
+    for id, rows in read_tables(lines, split):
         tags = [_cell(cells, column) if len(cells) > 1 else None for cells in rows]
         yield _sentence(id, [cells[0] for cells in rows], tags)
 

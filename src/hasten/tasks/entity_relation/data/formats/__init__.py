@@ -59,13 +59,10 @@ def read_corpus(
     format, faults = format_of(path, format, remedy=remedy), faults or Faults()
 
     def read(faults: Faults) -> Iterator[Sentence]:
-        reader = FORMATS[format]
-        if format == "spacy" and objects.begins(path, objects.PACKED):
-            reader = objects.read_docbin
         files: Sequence[AnyPath] = annotations_in(path) if format == "brat" else []
         for file in files or [path]:
             with open_lines(file, max_line, ENCODINGS.get(format, "utf-8-sig"), faults) as lines:
-                yield from reader(lines)
+                yield from FORMATS[format](lines)
 
     def sentences() -> Iterator[Sentence]:
         n_before = faults.n
@@ -92,7 +89,10 @@ def format_of(path: AnyPath, format: str = "auto", *, remedy: str = "Name it: fo
     if format == "auto":
         found = recognise(path)
         if found is None:
-            raise CorpusError(f"Cannot tell the format of {called(path)}. {remedy} {', '.join(FORMATS)}.")
+            raise CorpusError(
+                f"Cannot tell the format of {called(path)}. {remedy} {', '.join(FORMATS)}. Plain text will not do: "
+                "sentences come with their entities marked (docs/corpora.md)."
+            )
         format = found
     if format not in FORMATS:
         raise CorpusError(f"There is no corpus format {format!r}. Choose one of {', '.join(FORMATS)}, or auto.")
@@ -126,8 +126,6 @@ def recognise(path: AnyPath) -> str | None:
         return None
     if objects.begins(path, objects.PARQUET):
         return "records"
-    if objects.begins(path, objects.PACKED):
-        return "spacy"
     with open_lines(path, encoding="latin-1") as lines:
         some = [line for _, line in zip(range(LOOKED_AT), lines, strict=False) if not line.isspace()]
     found = _of_lines(some)
