@@ -106,7 +106,6 @@ def test_too_little_is_refused():
         {"texts": []},
         {"texts": [1, 2, 3]},
         {"texts": [1] * 9, "runs": 0},
-        {"texts": [1] * 9, "share": 1},
     ):
         with pytest.raises(CorpusError):
             Comparison(Tagging(), **settings)
