@@ -44,11 +44,10 @@ def with_rows(graph: Graph, rows: Rows) -> Graph:
         nothing = np.zeros(n_labels + n + 2, dtype=np.int64)
         return graph.then(row_first=nothing[:1], cell_first=nothing[: n_labels + 1], link_first=nothing[: n + 1])
     term_row = np.arange(n_rows).repeat(sizes_of(rows.first))
-    cell: IntArray = term_row * n_labels + rows.label
-    weight = rows.weight
+    cell, weight = term_row * n_labels + rows.label, rows.weight
     if not (cell[1:] > cell[:-1]).all():
         cell, which = np.unique(cell, return_inverse=True)
-        weight = np.bincount(which, weight, len(cell))  # adds up the terms that a label has in a row, in their order
+        weight = np.bincount(which, weight, len(cell)).astype(float)  # adds up a label's terms in a row, in their order
     if not weight.all():
         cell, weight = cell[weight != 0.0], weight[weight != 0.0]
     row, label = cell // max(1, n_labels), cell % max(1, n_labels)
