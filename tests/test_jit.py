@@ -490,9 +490,7 @@ def test_whatever_arrays_are_given_no_driver_is_compiled_again(given: Any) -> No
             BeamSearch(reduce=True)(each)
             hasten.Certifier()(each)
             hasten.Speedup(schema).predict(each)
-        hasten.Learner(progress=False, enforce=False, look_ahead=False).fit(
-            batch, given(answers.labels[None])[0].astype(int)
-        )
+        hasten.Learner(enforce=False, look_ahead=False).fit(batch, given(answers.labels[None])[0].astype(int))
         hasten.Speedup(schema, answer="search", trust=hasten.Trust(min_agreement=None)).fit(batch).predict(lazy)
         hasten.BeamSearch(2, np.abs(given(np.ones((1, schema.n_weights)))[0]))(batch)
         program.solve_all(array[:, :3])

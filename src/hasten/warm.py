@@ -20,9 +20,8 @@ from hasten.learning.tables import Changing
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
-from hasten.padded.kernels import spread
 from hasten.padded.layout import Layout
-from hasten.padded.search import Inference, Request
+from hasten.padded.search import Inference, Question, Request
 from hasten.paper.demo import running_example
 from hasten.programs.program import Program
 from hasten.programs.requirements import Requirements
@@ -36,7 +35,6 @@ from hasten.proof.steps import prove
 from hasten.search.beam import BeamSearch, ConstrainedSearch, greedy
 from hasten.solvers import make_solver
 from hasten.speedup.parts import TextMode, Trust
-from hasten.speedup.pool import AnswerPool
 from hasten.speedup.predictor import Speedup
 from hasten.speedup.skipping import Calibrator, GatedSearch
 from hasten.sums import marginals, sample
@@ -45,7 +43,7 @@ from hasten.support.terminal import Tell, tell_nobody
 from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.scoring import black_box
 from hasten.tasks.entity_relation.scoring.features import intern
-from hasten.tasks.entity_relation.tagger import Tagger, TrainingSettings
+from hasten.tasks.entity_relation.tagger import Tagger
 from hasten.tasks.entity_relation.task import EntityRelationTask, Training
 
 CLIQUE = 12  # variables of a clique that is neither eliminated nor thin
@@ -73,7 +71,6 @@ def compile_kernels(tell: Tell = tell_nobody) -> None:
         "learning": lambda: _learn(problem),
         "calibration": lambda: Calibrator().theta(BeamSearch(2), _noise(problem, 100)),
         "entities and relations": _label_text,
-        "past answers": lambda: _recall(problem),
         "sums": lambda: (marginals(problem), sample(problem)),
         "programs": _adopt,
         "padded scores": lambda: _pad(problem),
@@ -85,18 +82,17 @@ def compile_kernels(tell: Tell = tell_nobody) -> None:
 
 
 def _pad(problem: Problem) -> None:
-    """Answers a row of scores of both widths, with gold and tables, and spreads the answers again."""
+    """Answers a row of scores of both widths, and finds losses with gold and tables, and their gradients."""
     structure, kinds = problem.structure, tuple(problem.structure.schema.factors)
     inference = Inference(Layout(structure), Certifier())
     shape = 1, structure.n_labels
     placed = inference.layout.place([shape], {}, kinds=kinds, flat=True)
     tables = {name: np.zeros(kind.shape) for name, kind in structure.schema.factors.items()}
     for dtype in (np.float32, np.float64):
-        (labels,) = inference.search(placed, [np.zeros(shape, dtype)], tables).labels
-        inference.search(placed, [np.zeros(shape, dtype)], tables, [labels[0]], Request(margin=1.0))
-        inference.sums(placed, [np.zeros(shape, dtype)], tables, [labels[0]])
-        spread(labels, np.ones((1, 1)), structure.graph.first[: structure.n_variables], np.zeros(shape, dtype))
-    inference.tuples(placed, [labels], np.ones((1, 1)))
+        given = Question(placed, [np.zeros(shape, dtype)], tables, asked=Request(margin=1.0, sharing=True))
+        given = given._replace(gold=inference.decode(given).labels)
+        inference.loss(given)
+        inference.sums(given)
 
 
 def _prove(problem: Problem) -> None:
@@ -148,7 +144,7 @@ def _related() -> Problem:
 def _learn(problem: Problem) -> None:
     batch, every = _noise(problem, 8), np.arange(8)
     answers = Certifier()(batch)
-    Learner(progress=False, enforce=False, look_ahead=False).fit(batch, answers)
+    Learner(enforce=False, look_ahead=False).fit(batch, answers)
     changing = Changing(batch, np.zeros(problem.structure.schema.n_weights, dtype=bool))
     Perceptron(changing, batch, answers.values, StepSize(1.0, 0.0)).run(every)
     others = Certifier()(_noise(problem, 60, seed=1))  # there is much to learn from, and nothing to agree with
@@ -158,14 +154,6 @@ def _learn(problem: Problem) -> None:
 
 def _noise(problem: Problem, n: int, seed: int = 0) -> Batch:
     return problem.structure.batch(np.random.default_rng(seed).normal(size=(n, problem.cost.size)))
-
-
-def _recall(problem: Problem) -> None:
-    batch = _noise(problem, 8)
-    answers = Certifier()(batch)
-    pool = AnswerPool()
-    pool.learn(answers)
-    pool.best(batch)
 
 
 def _adopt() -> None:
@@ -193,7 +181,7 @@ def _label_text() -> None:
     GatedSearch(gate.fit(batch, Certifier()(batch)))(batch)
     sentences = list(generate(20, seed=0))
     for training in Training:
-        tagger = Tagger.train(sentences, settings=TrainingSettings(training))
+        tagger = Tagger.train(sentences, black_box=training)
         for mode in TextMode:
             list(tagger.asking(mode=mode).label(sentences))
     black_box.search(tagger.scorer, tagger.scorer.read(sentences), batch, tagger.beam(theta=1.0))
