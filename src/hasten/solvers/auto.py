@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from random import Random
 from threading import Lock
 from weakref import WeakKeyDictionary
 
@@ -46,8 +45,6 @@ class AutoSolver:
         As for every solver of ours.
     solvers
         The names of those to choose from. None, the default, are all that are installed.
-    seed
-        Draws which of the other solvers to try.
     """
 
     name = "auto"
@@ -58,15 +55,13 @@ class AutoSolver:
         max_models: int = 64,
         interruptible: bool = True,
         solvers: Sequence[str] | None = None,
-        seed: int = 0,
     ) -> None:
-        self.time_limit, self.max_models, self.interruptible, self.seed = time_limit, max_models, interruptible, seed
+        self.time_limit, self.max_models, self.interruptible = time_limit, max_models, interruptible
         self.solvers = tuple(_chosen(solvers))
         self.calls: Counter[str] = Counter()  # of each solver, so far
         self._made: dict[str, Solver] = {}
         self._races: dict[tuple[int, ...], Race] = {}  # by size
         self._of_graph: WeakKeyDictionary[Graph, Race] = WeakKeyDictionary()
-        self._random = Random(seed)
         self._make(next(name for name in PROGRAMS if name in self.solvers))  # says now what is wrong with the options
         renew_after_fork(self)
         self._renew_locks()
@@ -110,10 +105,9 @@ class AutoSolver:
         best, *others = race.ranked()
         seconds = FASTER * race.seconds.get(best, math.inf)
         able = [name for name in others if race.seconds.get(name, 0.0) < math.inf]
-        untried = [name for name in able if name not in race.seconds]
         if seconds > race.spare or not able:
             return None
-        name = self._random.choice(untried or able)
+        name = min(able, key=race.n.__getitem__)
         return (name, seconds) if seconds + (BUILDING if name in self._made else LOADING) <= race.spare else None
 
     def _ask_all(self, race: Race, found: Solution, deadline: float) -> Solution:
