@@ -234,7 +234,7 @@ class LearningSet:
         n = self.n_learned if n is None else n
         key = (width, n, paper)
         if key not in self._learned:
-            how: dict[str, Any] = {"epochs": self.epochs, "progress": False}
+            how: dict[str, Any] = {"epochs": self.epochs}
             ours = Learner(width, enforce=False, look_ahead=False, seed=self.seed, **how)
             learner = Learner.paper(width, **how) if paper else ours
             guided = True if paper else None
