@@ -102,7 +102,7 @@ def seconds(run: Callable[[], Any], repeats: int = 3) -> float:
 
 def measure_speed(batch: Batch, answers: Solutions, width: int, epochs: int) -> dict[str, Any]:
     """Times `epochs` passes, and the same passes with the weights held fixed, which is the search alone."""
-    settings = {"width": width, "epochs": epochs, "progress": False}
+    settings = {"width": width, "epochs": epochs}
     learner = Learner(**settings, enforce=False, look_ahead=False)
     learning = seconds(lambda: learner.fit(batch, answers), repeats=3)
     order = np.random.default_rng(0).permutation(len(batch))
