@@ -41,7 +41,7 @@ BUILDING = 0.05  # seconds that a solver may take for the model, and to stop, be
 class AutoSolver:
     """Asks whichever installed solver is fastest on problems like the one at hand.
 
-    time_limit, max_models, interruptible
+    time_limit, interruptible
         As for every solver of ours.
     solvers
         The names of those to choose from. None, the default, are all that are installed.
@@ -52,11 +52,10 @@ class AutoSolver:
     def __init__(
         self,
         time_limit: float | None = None,
-        max_models: int = 64,
         interruptible: bool = True,
         solvers: Sequence[str] | None = None,
     ) -> None:
-        self.time_limit, self.max_models, self.interruptible = time_limit, max_models, interruptible
+        self.time_limit, self.interruptible = time_limit, interruptible
         self.solvers = tuple(_chosen(solvers))
         self.calls: Counter[str] = Counter()  # of each solver, so far
         self._made: dict[str, Solver] = {}
@@ -146,7 +145,7 @@ class AutoSolver:
 
     def _make(self, name: str) -> Solver:
         if name not in self._made:
-            self._made[name] = make_solver(name, max_models=self.max_models, interruptible=self.interruptible)
+            self._made[name] = make_solver(name, interruptible=self.interruptible)
         return self._made[name]
 
     def __repr__(self) -> str:
