@@ -63,7 +63,7 @@ class Gate(nn.Module):
     width
         Of that beam.
     settings
-        Those of `hasten.Gate`: n_rows, epochs, rate, seed.
+        Those of `hasten.Gate`: n_rows, seed.
     """
 
     def __init__(

@@ -11,7 +11,7 @@ label, they are one *joint* label, their names joined by ` + `.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TypeVar
@@ -130,6 +130,27 @@ def in_order(
         None if types is None else tuple(found[span] for span in places),
         None if relations is None else tuple(relations),
     )
+
+
+def cut(document: Sentence, starts: Iterable[int]) -> Iterator[Sentence]:
+    """Yields a document's sentences, which begin at these tokens; never within a span, or between two related ones."""
+    across = list(document.spans)
+    for source, target, _ in document.relations or ():
+        ends = (*document.spans[source], *document.spans[target])
+        across.append((min(ends), max(ends)))
+    n_tokens = len(document.tokens)
+    kept = [at for at in starts if 0 < at < n_tokens and not any(start < at < end for start, end in across)]
+    for n, (first, end) in enumerate(pairwise([0, *kept, n_tokens] if n_tokens else ())):
+        inside = {n: k for k, n in enumerate(n for n, span in enumerate(document.spans) if first <= span[0] < end)}
+        yield Sentence(
+            f"{document.id}-{n}" if kept else document.id,
+            document.tokens[first:end],
+            tuple((start - first, stop - first) for start, stop in (document.spans[n] for n in inside)),
+            pos=document.pos and document.pos[first:end],
+            types=document.types and tuple(document.types[n] for n in inside),
+            relations=document.relations
+            and tuple((inside[s], inside[t], name) for s, t, name in document.relations if s in inside),
+        )
 
 
 def induce_arguments(sentences: Iterable[Sentence]) -> dict[str, set[tuple[str, str]]]:
