@@ -34,9 +34,8 @@ from pathlib import Path
 import numpy as np
 
 from hasten.cascade import Cascade
-from hasten.cascade.confidence import Confidence
 from hasten.cascade.promise import WHOLE, promise
-from hasten.cascade.student import SEEN, Student
+from hasten.cascade.student import SEEN, Confidence, Student
 from hasten.journal import Journal
 from hasten.proof.certifier import Certifier
 from hasten.speedup.audit import Agreement, Audit
@@ -82,8 +81,8 @@ def student(args: argparse.Namespace) -> None:
     print(f"trained on {args.taught:,} answers in {time.process_time() - began:.0f} s of processor time")
     version, rest, parts = Student("v1", model, args.taught), texts[args.taught :], []
     for at in range(0, len(rest), AT_ONCE):
-        found = version.margins(rest[at : at + AT_ONCE])
-        same = version.same(rest[at : at + AT_ONCE], found)
+        found = version(rest[at : at + AT_ONCE])
+        same = list(map(version.same, rest[at : at + AT_ONCE], found.labels, found.kinds))
         valid = np.array([each is not None for each in found.labels])
         parts.append((np.concatenate(same), found.groups, found.margin, np.diff(found.variable_at), valid))
     names = "flat", "groups", "margin", "counts", "valid"

@@ -20,7 +20,6 @@ from hasten.proof.certifier import Certifier
 from hasten.search.beam import BeamSearch
 from hasten.speedup.parts import Search, Trust
 from hasten.speedup.predictor import Speedup
-from hasten.speedup.skipping import GatedSearch
 from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.scoring.black_box import LinearScorer
 from hasten.tasks.entity_relation.scoring.features import intern
@@ -148,15 +147,6 @@ def use_tagger(tagger: Tagger) -> None:
         list(tagger.asking(mode=mode, solver="brute").label(sentences()))
 
 
-def make_gate(n: int) -> Gate:
-    answers = Certifier()(batch(n, 60))
-    return Gate({"relation": None}, n_rows=16, seed=n).fit(batch(n, 60), answers)
-
-
-def use_gate(gate: Gate) -> None:
-    GatedSearch(gate)(batch())
-
-
 def make_sequence_tagger(n: int) -> SequenceTagger:
     words = ["ada", "sleeps", "here", "the", "old", "man", "left"]
     tagged = [Tagged(str(i), tuple(words[i : i + 3 + n]), ("X", "Y", "Z", "X", "Y")[: 3 + n]) for i in range(3)]
@@ -173,7 +163,6 @@ KINDS = {
     "speedup": Kind(make_speedup, load_speedup, use_speedup),
     "learned speedup": Kind(make_learned, load_speedup, use_learned),
     "gated speedup": Kind(make_gated, load_gated, use_gated),
-    "gate": Kind(make_gate, lambda path: Gate.load(path, shape().schema, {"relation": None}), use_gate),
     "tagger": Kind(make_tagger, Tagger.load, use_tagger),
     "sequence tagger": Kind(make_sequence_tagger, SequenceTagger.load, use_sequence_tagger),
 }

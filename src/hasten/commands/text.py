@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from concurrent.futures import ThreadPoolExecutor
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -135,25 +134,23 @@ def predict(
         raise hasten.ProblemError("An address is for --engine ray. Add that, or leave out the address.")
     run = None
     if engine is Engine.RAY or target.endswith("/"):
-        from hasten.scale.run import Here, Sharding, predict_shards
+        from hasten.scale.run import Sharding, here, predict_shards
 
         if "-" in (source, target):
             raise CorpusError("A stream has no shards: name files, or leave out --engine ray.")
-        workers = Here(jobs)
+        workers = here(jobs)
         if engine is Engine.RAY:
-            from hasten.ray.predicting import OnRay
+            from hasten.ray.predicting import on_ray
 
-            workers = OnRay(address=address, cores=None if address else jobs)
+            workers = on_ray(address=address, cores=None if address else jobs)
         answers = "parquet" if target.endswith(".parquet") else "jsonl"
         how = Sharding(answers, shard_size, max_bad, max_line * MILLION)
         out = target if target.endswith("/") else f"{target}.shards"
-        with show_progress(errors) as tell, ThreadPoolExecutor(1) as beside:
+        with show_progress(errors) as tell:
             run = predict_shards(Labeller(tagger), source, out, how=how, engine=workers, tell=tell)
-            ended = beside.submit(workers.end)
             if not target.endswith("/"):
                 tell("Putting the shards together", None)
                 run.merge(target)
-            ended.result()
         counts = run.counts
     else:
         from hasten.scale.work import Reading, predict_stream

@@ -54,15 +54,21 @@ class Record:
 
     @classmethod
     def start(cls, **fields: Any) -> Self:
-        """Returns a record of some fields, to which others will be added; until then these are empty."""
-        header, parts = growing("q", 2 * len(cls._fields) * [0]), list[Any]()
-        at = len(header)
-        for name, values in fields.items():
-            part, place = np.ascontiguousarray(values, FLOAT if cls._fields[name] else INT), cls._places[name]
-            header[place], header[place + 1] = at, part.size
-            at += part.size
-            parts.append(part)
-        return cls(np.frombuffer(bytearray().join((header, *parts)), INT))
+        """Returns a record of some fields; the others are empty."""
+        return cls(np.array([2 * len(cls._fields), 0] * len(cls._fields))).then(**fields)
+
+    def then(self, **fields: Any) -> Self:
+        """Returns a record with these fields in place of the first of them and all behind it; the others are empty."""
+        n, begin = 2 * len(self._fields), min(map(self._places.__getitem__, fields))
+        header, at = growing("q", self.buffer[:n].tobytes()), self.buffer.item(begin)
+        parts: list[Any] = [header, self.buffer[n:at]]
+        for name, place in self._places.items():
+            if place >= begin:
+                part = np.ascontiguousarray(fields.get(name, ()), FLOAT if self._fields[name] else INT)
+                header[place], header[place + 1] = at, part.size
+                at += part.size
+                parts.append(part)
+        return type(self)(np.frombuffer(bytearray().join(parts), INT))
 
     @classmethod
     def at(cls, address: int) -> Self:

@@ -109,7 +109,7 @@ class MinMarginals:
         return np.array([1.0 / each.sum() for each in self._by_variable(weights)])
 
     def of(self, variable: int) -> dict[str, float]:
-        """Returns what the best labelling with each label of a variable costs, by the label's name."""
+        """Returns the cost of the best labelling with each label of a variable, by the label's name."""
         first = self.problem.graph.first
         kind = self.problem.structure.kinds[variable]
         return dict(zip(kind.labels, self.cost[first[variable] : first[variable + 1]].tolist(), strict=True))
@@ -159,7 +159,7 @@ def best_labellings(problem: Problem, k: int, plan: ProofPlan, clock: Clock) -> 
 def min_marginals(
     problem: Problem, best: Solution, certify: Callable[[Batch, float], Solutions], deadline: float
 ) -> MinMarginals:
-    """Returns what the best labelling with each label costs, given the best of all, proved as far as `certify` goes.
+    """Returns the cost of the best labelling with each label, given the best of all, proved as far as `certify` goes.
 
     `certify` is told how many seconds are left until the deadline (of `now`). Some steps take no notice of
     that, so that few problems at a time are certified if there is one.

@@ -71,16 +71,14 @@ def min_marginals(problems: Problems, *, max_join: int = MAX_JOIN, n_jobs: int =
     batch = as_batch(problems).resolved()
     wide = ints(s for s in np.unique(batch.structure).tolist() if not _is_thin(batch.structures[s].compiled, max_join))
     by_label = np.isin(batch.structure, wide)
-    if not by_label.any():
-        found = run(batch, plans_for(batch, max_join), (0, 1, 0), n_jobs=n_jobs)
-        excess = labels_alone(batch, found.share)
-        return Margins(batch, found.value, excess, np.ones(len(excess), dtype=bool))
     label_at = offsets(ints(each.n_labels for each in batch.structures)[batch.structure])
     cost, excess, proved = np.zeros(len(batch)), np.zeros(label_at[-1]), np.ones(label_at[-1], dtype=bool)
     (thin,) = np.nonzero(~by_label)
     if len(thin):
-        mine = min_marginals(batch.select(thin), max_join=max_join, n_jobs=n_jobs)
-        cost[thin], excess[ranges(label_at[thin], sizes_of(label_at)[thin])] = mine.cost, mine.excess
+        mine = batch.select(thin) if by_label.any() else batch
+        found = run(mine, plans_for(mine, max_join), (0, 1, 0), n_jobs=n_jobs)
+        cost[thin] = found.value
+        excess[ranges(label_at[thin], sizes_of(label_at)[thin])] = labels_alone(mine, found.share)
     for p in np.flatnonzero(by_label).tolist():
         some = slice(label_at[p], label_at[p + 1])
         cost[p], excess[some], proved[some] = _label_by_label(batch[p])

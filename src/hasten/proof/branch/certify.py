@@ -1,6 +1,6 @@
 """From a problem that earlier steps left open to a proved answer: eliminate, sweep, branch, put back.
 
-Where many rules are all that is left, another driver searches, so that only those problems wait for it to compile.
+Where only rules are left, and many, another driver searches, so that no other problems wait for it to compile.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ class Reduced(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Scratch space for the largest of some problems."""
+    """Scratch space for the largest problem of a call."""
 
     work: FloatArray  # derived tables
-    cost: FloatArray  # costs of what is left after elimination
+    cost: FloatArray  # costs of the variables that elimination leaves
     dual: Dual
     tree: Tree
-    kept: IntArray  # the best labelling of what is left
+    kept: IntArray  # the best labelling of these
     trial: IntArray
     labels: IntArray  # a labelling of all variables
     tight: Tight
@@ -70,7 +70,7 @@ def certify(
         return status.OPEN, best_cost, -np.inf, status.ELIMINATE, 0, 0
     if constant == np.inf:
         return status.INFEASIBLE, np.inf, np.inf, status.ELIMINATE, 0, 0
-    for at in range(small.first[1]):  # so that what is left costs as much as all variables do
+    for at in range(small.first[1]):  # so that these variables cost as much as all do
         scratch.cost[at] += constant
     gap = integral_gap(instance, size, slip)
     known = Known(scratch.kept, size, slip, gap)
@@ -183,7 +183,7 @@ def certify_each(
 def certify_some(
     arrays: Arrays, problems: IntArray, state: State, reduced: IntArray, effort: tuple[int, ...], watch: IntArray
 ) -> None:
-    """Certifies some problems of which elimination leaves something, but for those of `certify_ruled`.
+    """Certifies problems that elimination leaves open, but for those of `certify_ruled`.
 
     `reduced` has, for each problem, the addresses of its plan and of the graph that it leaves. `watch` tells the
     calling thread which problem is worked on, counted from 1, and is told whether to stop.

@@ -18,7 +18,6 @@ from hasten.support.arrays import BoolArray, IntArray, offsets
 from hasten.tasks.entity_relation.data.columns import Columns, Row
 from hasten.tasks.entity_relation.data.corpus import JOINT, Relation, Sentence
 from hasten.tasks.entity_relation.data.formats.jsonl import Line, encode_lines
-from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.task import EntityRelationTask
 from hasten.tasks.text.words import Vocabulary
 
@@ -113,10 +112,6 @@ class Labeller:
     def digest(self) -> str:
         """Changes with whatever can change an answer."""
         return self.tagger.digest
-
-    def warm(self) -> None:
-        """Labels some made-up sentences, which takes the kernels that others take."""
-        self.answer(Columns.of(list(generate(8, seed=0, labelled=False))))
 
     def begin(self, shard: int) -> None:
         """Begins a shard; nothing is drawn here."""

@@ -28,7 +28,7 @@ from hasten.tasks.entity_relation.extraction import Box, read_black_box, train_b
 from hasten.tasks.entity_relation.labelling import Labelled, Labeller
 from hasten.tasks.entity_relation.task import BlackBox, EntityRelationTask
 
-FORMAT = "hasten.tagger/3"
+FORMAT = "hasten.tagger/4"
 KIND = "labeller of entities and relations"  # as errors call it: a tagger is what `hasten tag` trains
 MAX_NODES = 20_000  # of branching, before the solver is asked
 SPEEDUP = "speedup/"  # begins the names of what a file holds of the speedup
@@ -172,5 +172,5 @@ def _n_held_out(n: int) -> int:
 
 def check_place(path: Path) -> None:
     """Refuses a place that holds something else than a labeller, which may be replaced."""
-    if os.path.lexists(path) and format_of(path) not in (FORMAT, "hasten.tagger/1", "hasten.tagger/2"):
+    if os.path.lexists(path) and not (format_of(path) or "").startswith("hasten.tagger/"):
         raise ModelError(f"{path} is there already, and is not a {KIND}. Choose another place.")
