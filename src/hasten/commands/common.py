@@ -187,7 +187,7 @@ def sentences_of(
     from hasten.tasks.entity_relation.data.corpora import Split
     from hasten.tasks.entity_relation.data.formats import read_corpus
 
-    found = read_corpus(source, format, max_line * MILLION, remedy="Name it: --format, one of", faults=faults)
+    found = read_corpus(source, format, max_line * MILLION, faults=faults)
     return found if split is None else Split.read(split, training=False).only(found)
 
 

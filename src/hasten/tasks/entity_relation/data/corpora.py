@@ -28,7 +28,6 @@ from hasten.tasks.text.lines import MAX_LINE, Faults, check_readable, open_lines
 
 PARTS = ("train", "dev", "test")
 TRAINS = 0.7  # of the labelled sentences, as in the paper
-REMEDY = "Turn it into JSON lines first: hasten convert, with --format one of"
 # The paper's corpus: its protocol, and its figures, belong to that one alone.
 PAPER_SENTENCES = 1441
 PAPER_RELATIONS = {"LiveIn": 521, "OrgBasedIn": 452, "LocatedAt": 406, "WorkFor": 401, "Kill": 268}
@@ -165,7 +164,7 @@ class Reading:
     def sentences(self, path: Path) -> list[Sentence]:
         """Reads a file whole."""
         self.tell(f"Reading {path.name}", None)
-        found = read_corpus(path, max_line=self.max_line, remedy=REMEDY, faults=self.faults)
+        found = read_corpus(path, max_line=self.max_line, faults=self.faults)
         return list(found) if self.no_relation is None else [each.without(self.no_relation) for each in found]
 
 
