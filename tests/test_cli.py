@@ -148,8 +148,8 @@ ERRORS = [
     (["convert", "nowhere.jsonl", "out.jsonl", "--format", "xml"], "no corpus format 'xml'"),
     (["convert", ".", "out.jsonl"], ". is a directory. Name a file in it."),
     (["convert", "", "out.jsonl"], "The name of a file is empty. Name one, or - for standard input."),
-    (["convert", __file__, "-"], "Name it: --format, one of jsonl"),
-    (["train", __file__, "--out", "model"], "hasten convert, with --format one of jsonl"),
+    (["convert", __file__, "-"], "Name it: --format, as of hasten convert, or format= in Python, one of jsonl"),
+    (["train", __file__, "--out", "model"], "Name it: --format, as of hasten convert"),
 ]
 
 

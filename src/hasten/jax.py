@@ -20,7 +20,7 @@ from hasten.errors import MissingExtra
 from hasten.model.schema import Schema
 from hasten.model.structure import Structure
 from hasten.padded.layout import Layout, Shape
-from hasten.padded.search import Inference, Request, answerer
+from hasten.padded.search import Inference, Question, Request, answerer
 
 try:
     import jax
@@ -153,28 +153,27 @@ def _call(layer: Layer, work: Any, shapes: Any, scores: Any, told: Any, gold: An
     return jax.pure_callback(answer, shapes, scores, told, gold, vmap_method=mapped)
 
 
-def _placed(layer: Layer, scores: Any, sizes: Any, tables: Any, gold: Any) -> Any:
-    """Returns where variables are, and arrays as `Inference` reads them."""
+def _question(layer: Layer, scores: Any, sizes: Any, tables: Any, gold: Any) -> Question:
+    """Returns arrays as `Inference` reads them."""
     wide = [each if each.dtype in (np.float32, np.float64) else each.astype(np.float32) for each in scores]
     placed = layer.inference.layout.place([each.shape for each in wide], sizes, kinds=tuple(tables))
     exact = {name: each.astype(np.float64) for name, each in tables.items()}
     known = [np.ascontiguousarray(each, dtype=np.int64) for each in gold]
-    return placed, [np.ascontiguousarray(each) for each in wide], exact, known
+    return Question(placed, [np.ascontiguousarray(each) for each in wide], exact, known)
 
 
 def _decode(layer: Layer, *given: Any) -> Any:
-    placed, scores, tables, _ = _placed(layer, *given)
-    found = layer.inference.decode(placed, scores, tables)
+    found = layer.inference.decode(_question(layer, *given))
     return *found[:3], *found.labels
 
 
 def _valued(asked: Asked, layer: Layer, *given: Any, weight: Any = None) -> Any:
     """Returns the loss of each example, and its gradient where scores are and, summed, of tables."""
-    placed, scores, tables, gold = _placed(layer, *given)
+    question = _question(layer, *given)
     draw = np.random.Generator(np.random.SFC64(asked.seed)).standard_normal
-    noise = draw((asked.samples, int(placed.cost_at[-1])), dtype=np.float32) if asked.samples else None
+    noise = draw((asked.samples, int(question.placed.cost_at[-1])), dtype=np.float32) if asked.samples else None
     request = Request(asked.samples, asked.sigma, asked.margin, strict=True, sharing=True)
-    found = layer.inference.loss(placed, scores, tables, gold, request, noise, weight)
+    found = layer.inference.loss(question._replace(asked=request, noise=noise), weight)
     return (found.value, *found.fields) if weight is None else found.tables
 
 

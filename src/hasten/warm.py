@@ -21,7 +21,7 @@ from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
 from hasten.padded.layout import Layout
-from hasten.padded.search import Inference, Request
+from hasten.padded.search import Inference, Question, Request
 from hasten.paper.demo import running_example
 from hasten.programs.program import Program
 from hasten.programs.requirements import Requirements
@@ -43,7 +43,7 @@ from hasten.support.terminal import Tell, tell_nobody
 from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.scoring import black_box
 from hasten.tasks.entity_relation.scoring.features import intern
-from hasten.tasks.entity_relation.tagger import Tagger, TrainingSettings
+from hasten.tasks.entity_relation.tagger import Tagger
 from hasten.tasks.entity_relation.task import EntityRelationTask, Training
 
 CLIQUE = 12  # variables of a clique that is neither eliminated nor thin
@@ -88,12 +88,11 @@ def _pad(problem: Problem) -> None:
     shape = 1, structure.n_labels
     placed = inference.layout.place([shape], {}, kinds=kinds, flat=True)
     tables = {name: np.zeros(kind.shape) for name, kind in structure.schema.factors.items()}
-    asked = Request(margin=1.0, sharing=True)
     for dtype in (np.float32, np.float64):
-        scores = [np.zeros(shape, dtype)]
-        gold = inference.decode(placed, scores, tables).labels
-        inference.loss(placed, scores, tables, gold, asked)
-        inference.sums(placed, scores, tables, gold, asked)
+        given = Question(placed, [np.zeros(shape, dtype)], tables, asked=Request(margin=1.0, sharing=True))
+        given = given._replace(gold=inference.decode(given).labels)
+        inference.loss(given)
+        inference.sums(given)
 
 
 def _prove(problem: Problem) -> None:
@@ -182,7 +181,7 @@ def _label_text() -> None:
     GatedSearch(gate.fit(batch, Certifier()(batch)))(batch)
     sentences = list(generate(20, seed=0))
     for training in Training:
-        tagger = Tagger.train(sentences, settings=TrainingSettings(training))
+        tagger = Tagger.train(sentences, black_box=training)
         for mode in TextMode:
             list(tagger.asking(mode=mode).label(sentences))
     black_box.search(tagger.scorer, tagger.scorer.read(sentences), batch, tagger.beam(theta=1.0))

@@ -121,10 +121,6 @@ def make_black_box(n: int, n_buckets: int = 64) -> LinearScorer:
     return LinearScorer(*labels, *tables, "structured" if n % 2 else "independent")
 
 
-def use_black_box(scorer: LinearScorer) -> None:
-    scorer.costs(intern(sentences()))
-
-
 def make_tagger(n: int, n_buckets: int = 64) -> Tagger:
     scorer, text = make_black_box(n, n_buckets), intern(sentences())
     trust, search = Trust(audit=0.0, min_agreement=None), Search(theta=3.0)
@@ -152,7 +148,6 @@ KINDS = {
     "speedup": Kind(make_speedup, load_speedup, use_speedup),
     "learned speedup": Kind(make_learned, load_speedup, use_learned),
     "gated speedup": Kind(make_gated, load_gated, use_gated),
-    "black box": Kind(make_black_box, LinearScorer.load, use_black_box),
     "tagger": Kind(make_tagger, Tagger.load, use_tagger),
     "sequence tagger": Kind(make_sequence_tagger, SequenceTagger.load, use_sequence_tagger),
 }

@@ -4,7 +4,7 @@ Every round asks every peer in turn, so that a disturbance of the machine meets 
 times the least counts. Models are built beforehand. A peer that needs long answers fewer problems: its ratio to hasten
 counts only problems that both solved. A measurement is a plain row: one peer on the problems of one size. Problems from
 text are the test sentences of a labelled corpus, with the costs of models trained on the others. The results are tables
-for the terminal and in Markdown, and a page with plots.
+for the terminal, and a page with plots.
 """
 
 from __future__ import annotations
@@ -33,19 +33,9 @@ from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.scoring.features import intern
 from hasten.tasks.entity_relation.scoring.training import train_black_box
 from hasten.tasks.entity_relation.task import EntityRelationTask, Training
+from hasten.tasks.evaluation import page
 from hasten.tasks.evaluation.charts import Axis, Point, Series, figure
-from hasten.tasks.evaluation.page import (
-    Column,
-    Entry,
-    Line,
-    column,
-    html_table,
-    markdown_table,
-    page,
-    terminal_table,
-    times,
-    write_page,
-)
+from hasten.tasks.evaluation.page import Column, Entry, Line, column
 
 Report = Callable[[str], None]
 Row = dict[str, Any]
@@ -93,7 +83,7 @@ QUICK: dict[str, Any] = {"n": 10, "rounds": 2, "budget": 0.3, "time_limit": 2.0,
 def main(
     settings: Settings, out: Path | None = Path("results/peers"), corpus: Corpora | None = None, report: Report = print
 ) -> dict[str, Any]:
-    """Measures, prints tables, and writes `peers.json`, `peers.md` and `peers.html` into the directory `out`.
+    """Measures, prints tables, and writes `peers.json` and `peers.html` into the directory `out`.
 
     `corpus` adds the family "corpus", the test sentences of a labelled corpus with the costs of models trained on the
     others.
@@ -111,8 +101,7 @@ def main(
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
         write_whole(out / "peers.json", json.dumps(results, indent=1).encode())
-        write_whole(out / "peers.md", markdown(results).encode())
-        write_page(render(results), out / "peers.html")
+        page.write_page(render(results), out / "peers.html")
         report(f"Wrote {out / 'peers.html'}.")
     return results
 
@@ -270,14 +259,8 @@ def show(results: Entry, console: Console | None = None) -> None:
     console = console or wide_console()
     for title, columns, rows in _tables(results):
         console.print(title, style="italic", highlight=False, markup=False)
-        console.print(terminal_table(columns, rows))
+        console.print(page.terminal_table(columns, rows))
     console.print("Time a problem, × hasten's, × hasten's in batches.", style="dim", highlight=False)
-
-
-def markdown(results: Entry) -> str:
-    """Returns the tables for a page of the documentation."""
-    parts = [(title, markdown_table(columns, [row for row, _ in rows])) for title, columns, rows in _tables(results)]
-    return "\n\n".join(f"**{title}**\n\n{table}" for title, table in parts) + "\n"
 
 
 def wide_console() -> Console:
@@ -292,7 +275,7 @@ def cell(row: Entry) -> str:
         return str(row["status"])
     parts = [duration(row["mean"])]
     if row["peer"] not in OWN:
-        parts += [times(row["ratio"][own]) for own in OWN]
+        parts += [page.times(row["ratio"][own]) for own in OWN]
     if row["status"] != "ok":
         parts.append(f"{row['status']} {row['n_wrong']}")
     if row["n_solved"] < len(row["seconds"]):
@@ -316,9 +299,9 @@ def render(results: Entry) -> str:
     drawn = [_draw_family(results, family) for family in families if family in FAMILIES]
     lead = "Processor time a problem, of one thread. Hollow marks: some were not solved in time."
     sections = {"Families": tag("div", drawn, class_="figures")} if any(drawn) else {}
-    tables = [(tag("p", title), html_table(columns, rows)) for title, columns, rows in _tables(results)]
+    tables = [(tag("p", title), page.html_table(columns, rows)) for title, columns, rows in _tables(results)]
     sections["Time a problem, × hasten's, × hasten's in batches"] = join(*tables)
-    return page("Time against size", lead, (), sections, {"hasten": package_version("hasten")}, "peers.json")
+    return page.page("Time against size", lead, (), sections, {"hasten": package_version("hasten")}, "peers.json")
 
 
 def _draw_family(results: Entry, family: str) -> Html:

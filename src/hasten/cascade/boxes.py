@@ -32,7 +32,7 @@ TASKS = {
 
 def task_of(name: str) -> Task[Any]:
     """Returns the task of a name: one of `TASKS`, or "module:name" of a `Task` or of a class of one."""
-    found = named(TASKS.get(name, name), "my_task:Weather")
+    found = named(TASKS.get(name, name), "my_task:Weather") if name in TASKS or ":" in name else None
     found = found() if isinstance(found, type) else found
     if not isinstance(found, Task):
         raise ProblemError(f"{name} is not a task. Give {', '.join(TASKS)}, or module:name of one (docs/new-task.md).")

@@ -20,7 +20,7 @@ from hasten.cascade.boxes import beyond, joined
 from hasten.cascade.parts import Asked, Budget, Counters, Note, Question, Reply
 from hasten.cascade.promise import Promise
 from hasten.cascade.student import Confidence, Student
-from hasten.errors import ModelError, ProblemError
+from hasten.errors import HastenError, ModelError, ProblemError
 from hasten.journal import Journal
 from hasten.speedup.audit import Audit, AuditState
 from hasten.support import forms
@@ -60,6 +60,8 @@ def read_asked(task: Task[Any], data: Any) -> Asked:
     """Returns the question that a row tells of."""
     asked = msgspec.convert(data, Asked)
     answer = None if asked.answer is None else task.of_json(joined(asked.input, asked.answer))
+    if answer is not None:
+        task.check_labelled(answer)
     return msgspec.structs.replace(asked, input=task.of_json(asked.input), answer=answer)
 
 
@@ -78,8 +80,9 @@ def resume(cascade: Cascade[Any], journal: Journal) -> None:
                 cascade.promote(row.data["version"])
             if row.kind in ("note", "version", "promotion"):
                 cascade.notes.append(msgspec.convert(row.data, Note))
-        except (msgspec.ValidationError, KeyError, TypeError) as error:
-            raise ModelError(f"{journal.path}: row {row.number} is not of a cascade: {error}. Name another.") from None
+        except (msgspec.ValidationError, HastenError, KeyError, TypeError) as error:
+            why = f"is not of a cascade for {cascade.task.title}"
+            raise ModelError(f"{journal.path}: row {row.number} {why}: {error}. Name another.") from None
     counters.by_student = max(counters.by_student, counters.inputs - counters.by_black_box - counters.unanswered)
     cascade._replaying = False
     cascade._learn_if_due()

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from hasten.cascade.parts import Note
     from hasten.tasks.entity_relation.data.corpus import Sentence
 
-SHOWN = 100  # characters of a row
+SHOWN = 100  # characters of a row: half of them of its input, and half of its answer
 
 app = typer.Typer(
     cls=Group, no_args_is_help=True, help="What a cascade or a server wrote down of its life (docs/lifetime.md)."
@@ -50,10 +50,18 @@ def list_rows(
         for name, n in counts.most_common():
             console.print(f"  {n:>9,} {name}", highlight=False)
         for row in journal.rows(kind, last=last):
-            told = json.dumps(row.data, default=repr, ensure_ascii=False)
-            told = told if len(told) <= SHOWN else told[:SHOWN] + "…"
-            line = f"{row.number:>9} {_time(row.time)} {row.kind:<9} {told}"
+            line = f"{row.number:>9} {_time(row.time)} {row.kind:<9} {_brief(row.data)}"
             console.print(escape(printable(line)), highlight=False, soft_wrap=True)
+
+
+def _brief(data: Any) -> str:
+    """Returns the input and the answer of a row, or its text, or all of it; the beginning of each."""
+    parts = [data]
+    if isinstance(data, dict):
+        parts = [data[name] for name in ("input", "answer", "error", "text") if data.get(name)] or parts
+    words = [part if isinstance(part, str) else json.dumps(part, default=repr, ensure_ascii=False) for part in parts]
+    most = SHOWN // len(words)
+    return " → ".join(each if len(each) <= most else each[:most] + "…" for each in words)
 
 
 def _time(seconds: float) -> str:

@@ -34,8 +34,7 @@ from hasten.support.arrays import BoolArray, FloatArray, IntArray
 from hasten.support.checks import brief
 
 Answerer = Callable[[Batch], Solutions]
-Tables = Mapping[str, FloatArray]  # by kind of factor
-NONE, NO_NUMBERS = np.zeros(0, dtype=np.int64), np.zeros(0)
+NONE = np.zeros(0, dtype=np.int64)
 
 
 class Request(NamedTuple):
@@ -66,6 +65,17 @@ class Request(NamedTuple):
 
 
 PLAIN = Request()
+
+
+class Question(NamedTuple):
+    """A padded batch, and what is asked of its examples."""
+
+    placed: Placed
+    scores: Sequence[Any]  # for each field, or one array with all
+    tables: Mapping[str, FloatArray]  # scores of label tuples that are added to the schema's, by kind of factor
+    gold: Sequence[IntArray] = ()  # for each field
+    asked: Request = PLAIN
+    noise: Any = None  # (samples, labels of all examples) normal, for perturbed answers
 
 
 class Found(NamedTuple):
@@ -100,59 +110,44 @@ class Inference:
         """Returns itself: what does not change is shared by the copies of a layer."""
         return self
 
-    def decode(self, placed: Placed, scores: Sequence[Any], tables: Tables) -> Found:
+    def decode(self, given: Question) -> Found:
         """Answers the examples of a padded batch."""
-        answers = self.answer(self.problems(placed, scores, tables))
+        answers = self.answer(self.problems(given))
         gap, optimal = np.zeros(len(answers.cost)), answers.optimal
         if not optimal.all():
             left = ~optimal
             gap[left] = np.where(answers.cost[left] < np.inf, answers.cost[left] - answers.bound[left], np.inf)
-        labels = self.write(placed, answers.values[None])
+        labels = self.write(given.placed, answers.values[None])
         return Found(-answers.cost, gap, optimal, [each[0] for each in labels])
 
-    def loss(
-        self,
-        placed: Placed,
-        scores: Sequence[Any],
-        tables: Tables,
-        gold: Sequence[IntArray],
-        asked: Request = PLAIN,
-        noise: Any = None,
-        weight: FloatArray | None = None,
-    ) -> Valued:
+    def loss(self, given: Question, weight: FloatArray | None = None) -> Valued:
         """Returns how much more the answers to each example score, in the mean, than the best one that has gold.
 
         All are found in one call. Gradients are weighted by example.
         """
-        batch = self.problems(placed, scores, tables, gold, asked, noise)
-        answers, n = self.answer(batch), len(placed.number)
-        if asked.strict and not answers.cost.max(initial=0.0) < np.inf:
-            self._refuse_gold(placed, answers, gold)
-        *rows, of_gold = -answers.cost.reshape(max(1, int(asked.samples)) + 1, n)
-        value = above(rows[0] if len(rows) == 1 else np.mean(rows, axis=0), of_gold)
-        if not asked.sharing:
+        n_rows, n = max(1, int(given.asked.samples)), len(given.placed.number)
+        answers = self.answer(self.problems(given))
+        if given.asked.strict and not answers.cost.max(initial=0.0) < np.inf:
+            self._refuse_gold(given, answers)
+        *rows, of_gold = -answers.cost.reshape(n_rows + 1, n)
+        value = above(rows[0] if n_rows == 1 else np.mean(rows, axis=0), of_gold)
+        if not given.asked.sharing:
             return Valued(value, [], [])
-        each = np.repeat([1.0 / len(rows), -1.0], [len(rows), 1])
-        return self._counted(placed, scores, answers.values, np.multiply.outer(each, self._weights(n, weight)), value)
+        weights = np.empty((n_rows + 1, n))
+        weights[-1] = -self._weights(n, weight)
+        weights[:-1] = weights[-1] / -n_rows
+        return self._counted(given, value, answers.values, weights)
 
-    def sums(
-        self,
-        placed: Placed,
-        scores: Sequence[Any],
-        tables: Tables,
-        gold: Sequence[IntArray] = (),
-        asked: Request = PLAIN,
-        _: Any = None,
-        weight: FloatArray | None = None,
-    ) -> Valued:
+    def sums(self, given: Question, weight: FloatArray | None = None) -> Valued:
         """Returns the log-partition of the examples; with gold, how far it is above that of what agrees with gold.
 
         Gradients are weighted by example.
         """
+        placed, gold = given.placed, given.gold
         labels = self.read(placed, gold) if gold else NONE
         whole = bool(gold) and not placed.shapes.soft and labels.min(initial=0) >= 0  # then there is one that agrees
-        batch = self.problems(placed, scores, tables, () if whole else gold)
-        sharing, rows, n = bool(asked.sharing), 1 + (bool(gold) and not whole), len(placed.number)
+        batch = self.problems(given._replace(gold=()) if whole else given)
+        sharing, rows, n = bool(given.asked.sharing), 1 + (bool(gold) and not whole), len(placed.number)
         gaining = sharing and bool(placed.shapes.kinds)
         signs = np.tile(self._weights(n, weight), (rows, 1))
         signs[1:] *= -1.0
@@ -165,56 +160,40 @@ class Inference:
             of_gold = np.where(valid, -total, -np.inf)
             if sharing:
                 count_labels(batch.arrays, labels, np.where(valid, -signs[0], 0.0), found.share, found.gain)
-        if asked.strict and np.isneginf(of_gold).any():
-            self.loss(placed, scores, tables, gold, Request(strict=True))  # says which, and why
+        if given.asked.strict and np.isneginf(of_gold).any():
+            self.loss(given._replace(asked=Request(strict=True)))  # says which, and why
         value = above(value[0], of_gold) if gold else value[0]
         if not sharing:
             return Valued(value, [], [])
-        share = found.share if rows == 1 else found.share.reshape(2, -1).sum(axis=0)
-        return self._valued(placed, scores, share, found.gain, value)
+        return self._valued(given, value, found.share.reshape(rows, -1).sum(axis=0), found.gain)
 
-    def indicators(
-        self, placed: Placed, scores: Sequence[Any], tables: Tables, asked: Request, noise: Any
-    ) -> list[Any]:
+    def indicators(self, given: Question) -> list[Any]:
         """Returns the mean indicator of the labels of perturbed answers, where scores are."""
-        answers = self.answer(self.problems(placed, scores, tables, (), asked, noise))
-        weight = np.full(len(answers.cost), 1.0 / asked.samples)
-        return self._counted(placed, scores, answers.values, weight, NO_NUMBERS).fields
+        answers = self.answer(self.problems(given))
+        weight = np.full(len(answers.cost), 1.0 / given.asked.samples)
+        return self._counted(given, answers.cost, answers.values, weight).fields
 
     def _weights(self, n: int, weight: FloatArray | None) -> FloatArray:
         """Returns what the gradient of each example is multiplied by, as scores are given."""
         return -self.sign * (np.ones(n) if weight is None else weight)
 
-    def _counted(
-        self, placed: Placed, scores: Sequence[Any], labels: IntArray, weight: FloatArray, value: FloatArray
-    ) -> Valued:
+    def _counted(self, given: Question, value: FloatArray, labels: IntArray, weight: FloatArray) -> Valued:
         """Returns values whose gradient is the labels and label tuples of weighted rows of answers."""
-        share, gain = np.zeros(placed.cost_at[-1]), np.zeros(placed.shapes.n_entries * bool(placed.shapes.kinds))
-        count_labels(placed.arrays(NO_NUMBERS, NO_NUMBERS), labels, weight.reshape(-1), share, gain)
-        return self._valued(placed, scores, share, gain, value)
+        shapes, share = given.placed.shapes, np.zeros(given.placed.cost_at[-1])
+        gain = np.zeros(shapes.n_entries if shapes.kinds else 0)
+        count_labels(given.placed.arrays(share, gain), labels, weight.reshape(-1), share, gain)
+        return self._valued(given, value, share, gain)
 
-    def _valued(
-        self, placed: Placed, scores: Sequence[Any], share: FloatArray, gain: FloatArray, value: FloatArray
-    ) -> Valued:
+    def _valued(self, given: Question, value: FloatArray, share: FloatArray, gain: FloatArray) -> Valued:
         """Returns values with their gradient, given those of flat costs and of all table entries."""
-        types = [np.float64 if each.dtype == np.float64 else np.float32 for each in scores]
-        brought = placed.shapes.brought(gain) if gain.size else {}
-        return Valued(value, put_back(placed, share, types), list(brought.values()))
+        types = [np.float64 if each.dtype == np.float64 else np.float32 for each in given.scores]
+        brought = given.placed.shapes.brought(gain) if gain.size else {}
+        return Valued(value, put_back(given.placed, share, types), list(brought.values()))
 
-    def problems(
-        self,
-        placed: Placed,
-        scores: Sequence[Any],
-        tables: Tables,
-        gold: Sequence[IntArray] = (),
-        asked: Request = PLAIN,
-        noise: Any = None,
-    ) -> Batch:
-        """Returns the problems of all that is asked of examples, row after row; with gold, the last row has its labels.
-
-        `noise` has a number for each perturbed answer and label, (samples, labels of all examples).
-        """
-        table, base = self.table(placed, tables), self.costs(placed, scores)
+    def problems(self, given: Question) -> Batch:
+        """Returns the problems of all that is asked of examples, row after row; in the last one, gold is fixed."""
+        placed, _, _, gold, asked, noise = given
+        table, base = self._table(given), self._costs(given)
         if not gold and not asked.samples:
             return placed.batch(base, table)
         n = max(1, int(asked.samples)) + bool(gold)
@@ -228,11 +207,11 @@ class Inference:
             np.subtract(raised, rows[:n_drawn], out=rows[:n_drawn])
         return placed.batch(rows.reshape(-1), table, n)
 
-    def _refuse_gold(self, placed: Placed, answers: Solutions, gold: Sequence[IntArray]) -> None:
+    def _refuse_gold(self, given: Question, answers: Solutions) -> None:
         """Says which example has no answer that agrees with gold, and which constraint gold breaks."""
-        p = int(np.flatnonzero(np.isposinf(answers.cost))[-1])
+        placed, p = given.placed, int(np.flatnonzero(np.isposinf(answers.cost))[-1])
         b, problem = p % len(placed.number), answers.batch[p]
-        known = self.read(placed, gold)[placed.variable_at[b] : placed.variable_at[b + 1]][: problem.n_variables]
+        known = self.read(placed, given.gold)[placed.variable_at[b] : placed.variable_at[b + 1]][: problem.n_variables]
         if not answers.optimal[p]:
             raise ProblemError(f"Example {b}: no answer that agrees with gold was found. {answers[p].status}")
         why = str(problem.check(known)) if (known >= 0).all() else str(answers[p].status)
@@ -241,26 +220,26 @@ class Inference:
             "examples out."
         )
 
-    def table(self, placed: Placed, tables: Tables) -> FloatArray:
+    def _table(self, given: Question) -> FloatArray:
         """Returns all tables of a batch, with the given scores of label tuples added to those of the schema."""
         costs = {}
-        for name, given in tables.items():
+        for name, table in given.tables.items():
             kind = self.layout.schema.factor_kind(name)
-            if given.shape != kind.shape:
-                raise ProblemError(f"The table of {name} has shape {given.shape}; it needs {kind.shape}.")
-            costs[name] = self.sign * given.astype(np.float64)
+            if table.shape != kind.shape:
+                raise ProblemError(f"The table of {name} has shape {table.shape}; it needs {kind.shape}.")
+            costs[name] = self.sign * table.astype(np.float64)
             wrong = np.argwhere(~(costs[name] > -np.inf))
             if len(wrong):
                 at = tuple(wrong[0].tolist())
                 labels = [of.labels[i] for of, i in zip(kind.roles.values(), at, strict=True)]
-                raise ProblemError(f"The score of {name} for {', '.join(labels)} is {given[at]}. {self._allowed}")
-        return placed.shapes.table(costs)
+                raise ProblemError(f"The score of {name} for {', '.join(labels)} is {table[at]}. {self._allowed}")
+        return given.placed.shapes.table(costs)
 
-    def costs(self, placed: Placed, scores: Sequence[Any]) -> FloatArray:
+    def _costs(self, given: Question) -> FloatArray:
         """Returns the flat costs of padded scores, or says which one is not a number."""
-        cost = np.empty(placed.cost_at[-1])
-        for given, runs in zip(scores, placed.runs, strict=True):
-            gather(given.reshape(-1), runs, self.sign, placed.cost_at, cost)
+        placed, cost = given.placed, np.empty(given.placed.cost_at[-1])
+        for scores, runs in zip(given.scores, placed.runs, strict=True):
+            gather(scores.reshape(-1), runs, self.sign, placed.cost_at, cost)
         if placed.price.size:
             cost[placed.price] = np.concatenate([placed.shapes.prices[s] for s in placed.number.tolist()])
         if not cost.min(initial=0.0) > -np.inf:

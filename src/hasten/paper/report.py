@@ -17,29 +17,7 @@ from hasten.paper.figures import draw_figures, draw_weights, time_against_accura
 from hasten.support.words import Html, join, tag
 from hasten.tasks.entity_relation.task import BlackBox, Model
 from hasten.tasks.evaluation import examples, page
-from hasten.tasks.evaluation.page import (
-    MEASURED,
-    Cell,
-    Column,
-    Entry,
-    Line,
-    column,
-    counted,
-    find,
-    fixed,
-    html_table,
-    meanings,
-    number,
-    percent,
-    ratio,
-    score,
-    short,
-    terminal_table,
-    text,
-    times,
-    whole,
-    with_ratios,
-)
+from hasten.tasks.evaluation.page import Cell, Column, Entry, Line, column
 from hasten.trace.drawing import on_a_page
 from hasten.trace.events import Trace
 
@@ -51,14 +29,14 @@ NO_FIGURES = "The paper’s figures are left out: they are of another corpus."
 SEEDS = " (splits, training and order of the text; theta is the median)"
 GOLD, ILP = "F1 against gold", "F1 against ILP"
 COLUMNS = (
-    score("entity", "entity_f1_gold", group=GOLD,
+    page.score("entity", "entity_f1_gold", group=GOLD,
           meaning="Micro F1 of entity types against the annotators; “none” does not count."),
-    score("relation", "relation_f1_gold", group=GOLD,
+    page.score("relation", "relation_f1_gold", group=GOLD,
           meaning="Micro F1 of relations against the annotators; “no relation” does not count."),
-    score("entity", "entity_f1_ilp", group=ILP,
+    page.score("entity", "entity_f1_ilp", group=ILP,
           meaning="F1 of entity types against the ILP’s answers: what speed costs."),
-    score("relation", "relation_f1_ilp", group=ILP, meaning="F1 of relations against the ILP’s answers."),
-    *MEASURED,
+    page.score("relation", "relation_f1_ilp", group=ILP, meaning="F1 of relations against the ILP’s answers."),
+    *page.MEASURED,
 )  # fmt: skip
 TITLES = {
     "1": ("Table 1 of the paper: every cost computed", "The paper’s searches; its algorithm as listed, and ours."),
@@ -81,8 +59,8 @@ def find_paper(row: Entry, paper: Iterable[Entry]) -> Entry | None:
 
 def _lines(rows: Sequence[Entry], paper: Sequence[Entry], key: str) -> list[Line]:
     """Returns the rows of a table, the paper's below its own methods, each with its ratios."""
-    paper, lines = with_ratios(paper), list[Line]()
-    for row in with_ratios(rows):
+    paper, lines = page.with_ratios(paper), list[Line]()
+    for row in page.with_ratios(rows):
         if (row.get("table") if row.get("table") in ("1", "2") else "ours") == key:
             lines.append((row, "best" if row.get("model") == Model.CERTIFIED else ""))
             theirs = find_paper(row, paper)
@@ -95,26 +73,26 @@ def tables(rows: Sequence[Entry], paper: Sequence[Entry], about: Entry) -> Html:
     """Returns the paper's two tables, its figures under ours, and our own rows."""
     if not rows:
         return page.empty("No rows were measured.")
-    theta = Column("θ", _theta_of, _in_units(number(about.get("cost_scale")) or 1.0))
+    theta = Column("θ", _theta_of, _in_units(page.number(about.get("cost_scale")) or 1.0))
     parts = [tag("p", f"{FIGURES if paper else NO_FIGURES} {page.how_sure(about, 'sentence', SEEDS)}")]
     for key, (title, said) in TITLES.items():
         lines = _lines(rows, paper, key)
         columns = [each for each in COLUMNS if not (paper and each.head in ("proved", "solver"))]
-        leading = [page.model_column(), column("beam", "beam", whole), *([theta] if key == "2" else [])]
+        leading = [page.model_column(), column("beam", "beam", page.whole), *([theta] if key == "2" else [])]
         more = f" {_fastest(rows)}" if key == "2" else ""
         if key == "ours":
             lines = [line for line in _lines(rows, (), "1") if line[0].get("model") == Model.ILP] + lines
         if lines:
-            parts += [tag("h3", title), tag("p", said + more), html_table([*leading, *columns], lines)]
-    return join(parts, meanings(COLUMNS))
+            parts += [tag("h3", title), tag("p", said + more), page.html_table([*leading, *columns], lines)]
+    return join(parts, page.meanings(COLUMNS))
 
 
 def _theta_of(row: Entry) -> str:
     """Returns theta, in words where it is not a plain number; the paper's as it is printed."""
-    theta = number(row.get("theta"))
+    theta = page.number(row.get("theta"))
     if theta is None:
         printed = row.get("relative_theta")
-        return "all" if printed is None else fixed(printed, 2)
+        return "all" if printed is None else page.fixed(printed, 2)
     return theta_in_words(theta) if theta == FORCED else f"{theta:.2f}"
 
 
@@ -122,7 +100,7 @@ def _in_units(scale: float) -> Cell:
     """Returns what writes a row's theta in units of the cost scale."""
 
     def written(row: Entry) -> str:
-        theta = number(row.get("theta"))
+        theta = page.number(row.get("theta"))
         return "" if theta is None or theta == FORCED else f"{theta / scale:.3g} × scale"
 
     return written
@@ -130,77 +108,79 @@ def _in_units(scale: float) -> Cell:
 
 def _fastest(rows: Sequence[Entry]) -> str:
     """Says how the fastest calibrated search compares with greedy search, by their rows: the paper's headline."""
-    greedy, ilp = find(rows, Model.GREEDY), find(rows, Model.ILP)
+    greedy, ilp = page.find(rows, Model.GREEDY), page.find(rows, Model.ILP)
     calibrated = (Model.CALIBRATED, Model.CALIBRATED_ENFORCED)
     skipping = [row for row in rows if row.get("model") in calibrated and row.get("theta") is not None]
-    timed = [row for row in skipping if number(row.get("time_ms"))]
+    timed = [row for row in skipping if page.number(row.get("time_ms"))]
     if not timed or not greedy or not ilp:
         return ""
     best = min(timed, key=lambda row: float(row["time_ms"]))
-    f1 = [fixed(row.get("relation_f1_gold")) for row in (best, greedy, ilp)]
+    f1 = [page.fixed(row.get("relation_f1_gold")) for row in (best, greedy, ilp)]
     return (
-        f"The fastest calibrated search, {text(best.get('model'))} at beam {whole(best.get('beam'))}, is "
-        f"{times(ratio(greedy, best, 'time_ms'))} as fast as unconstrained greedy search, end to end. Their relation "
-        f"F1 against gold: {f1[0]} and {f1[1]}; the ILP’s: {f1[2]}."
+        f"The fastest calibrated search, {page.name_of(best)}, is "
+        f"{page.times(page.ratio(greedy, best, 'time_ms'))} as fast as unconstrained greedy search, end to end. Their "
+        f"relation F1 against gold: {f1[0]} and {f1[1]}; the ILP’s: {f1[2]}."
     )
 
 
 def show_results(results: Entry, console: Console) -> None:
     """Prints every row, the paper's figures below its own methods."""
     about, rows, paper = results["about"], results["rows"], results.get("paper") or ()
-    seeds = number(about.get("seeds")) or 1
+    seeds = page.number(about.get("seeds")) or 1
     what = f"{_tested(about)}{f' with each of {seeds:.0f} seeds' if seeds > 1 else ''}"
     said = f"{what}, {about['black_box']} black box, ILP by {page.solvers_of(about)}"
     console.print(said, style="bold", highlight=False, markup=False)
     columns = [
         column("model", "model"),
-        column("b", "beam", whole),
+        column("b", "beam", page.whole),
         Column("θ", lambda row: _theta_of(row).replace("all", "")),
-        column("rel.\nF1", "relation_f1_gold", fixed),
-        column("rel.F1\nto ILP", "relation_f1_ilp", fixed),
-        column("valid", "validity", lambda value: fixed(value, 2)),
-        column("exact", "exact_match", fixed),
-        column("costs", "costs_computed", lambda value: percent(value, 0)),
-        column("CPU\nms", "time_ms", short),
-        column("times\nfaster", "times_faster", short),
+        column("rel.\nF1", "relation_f1_gold", page.fixed),
+        column("rel.F1\nto ILP", "relation_f1_ilp", page.fixed),
+        column("valid", "validity", lambda value: page.fixed(value, 2)),
+        column("exact", "exact_match", page.fixed),
+        column("costs", "costs_computed", lambda value: page.percent(value, 0)),
+        column("CPU\nms", "time_ms", page.short),
+        column("times\nfaster", "times_faster", page.short),
     ]
     for key, (title, _) in TITLES.items():
         if lines := _lines(rows, paper, key):
-            console.print(terminal_table(columns, lines, title))
+            console.print(page.terminal_table(columns, lines, title))
     console.print(CAPTION, style="dim", highlight=False)
     console.print(_fastest(rows), highlight=False, markup=False)
 
 
 def _tested(about: Entry) -> str:
-    return counted(about["n_test"], "synthetic test sentence" if about["synthetic"] else "test sentence")
+    return page.counted(about["n_test"], "synthetic test sentence" if about["synthetic"] else "test sentence")
 
 
 def show_story(results: Entry, console: Console) -> None:
     """Prints the story in a few lines: solver, certified answers, greedy search, and a learned search."""
     about, rows = results["about"], results["rows"]
-    ilp, certified, greedy = (find(rows, model) for model in (Model.ILP, Model.CERTIFIED, Model.GREEDY))
-    slow, fast = (short(row["inference_ms"]) for row in (ilp, certified))
-    same, proved = ("all" if certified[key] == 1.0 else percent(certified[key]) for key in ("exact_match", "proved"))
-    faster = times(ratio(ilp, certified, "inference_ms"))
+    ilp, certified, greedy = (page.find(rows, model) for model in (Model.ILP, Model.CERTIFIED, Model.GREEDY))
+    slow, fast = (page.short(row["inference_ms"]) for row in (ilp, certified))
+    same, proved = (
+        "all" if certified[key] == 1.0 else page.percent(certified[key]) for key in ("exact_match", "proved")
+    )
+    faster = page.times(page.ratio(ilp, certified, "inference_ms"))
     for line in (
         f"{_tested(about)}. {page.solvers_of(about)}: {slow} ms. hasten: {fast} ms, {faster} as fast.",
         f"Of hasten's answers {same} are the solver's, {proved} proved without it.",
-        f"Greedy search takes {short(greedy['inference_ms'])} ms, but {1 - greedy['validity']:.0%} of its answers "
+        f"Greedy search takes {page.short(greedy['inference_ms'])} ms, but {1 - greedy['validity']:.0%} of its answers "
         "break a constraint.",
     ):
         console.print(line, highlight=False, markup=False)
-    learned = find(rows, Model.SPEEDUP, 2)
+    learned = page.find(rows, Model.SPEEDUP, 2)
     shown = {"ILP solver": ilp, "hasten, certified": certified, "learned search, b=2": learned, "greedy search": greedy}
     columns = [
         column("", "name"),
-        column("solver's\nanswer", "exact_match", percent),
-        column("valid", "validity", percent),
-        column("relation\nF1", "relation_f1_gold", fixed),
-        column("inference\nms", "inference_ms", short),
-        column("with features\nms", "time_ms", short),
+        column("solver's\nanswer", "exact_match", page.percent),
+        column("valid", "validity", page.percent),
+        column("relation\nF1", "relation_f1_gold", page.fixed),
+        column("inference\nms", "inference_ms", page.short),
+        column("with features\nms", "time_ms", page.short),
     ]
     lines: list[Line] = [({**row, "name": name}, "best" if row is certified else "") for name, row in shown.items()]
-    console.print(terminal_table(columns, lines))
+    console.print(page.terminal_table(columns, lines))
 
 
 FROM_VECTORS = "times begin with the encoder’s word vectors, which take far longer"
@@ -232,8 +212,8 @@ def render(results: Entry) -> str:
     rows: list[Entry] = list(results.get("rows") or ())
     paper: list[Entry] = list(results.get("paper") or ())
     facts = dict(about)
-    if number(facts.get("proved_unlabeled")) is not None:
-        facts["proved_unlabeled"] = percent(facts["proved_unlabeled"])
+    if page.number(facts.get("proved_unlabeled")) is not None:
+        facts["proved_unlabeled"] = page.percent(facts["proved_unlabeled"])
     if isinstance(facts.get("unreachable"), Mapping):
         facts["unreachable"] = facts["unreachable"].get("in_words")
     sections = {
@@ -244,24 +224,24 @@ def render(results: Entry) -> str:
         "Learned weights": join(tag("p", WEIGHTS), draw_weights(results.get("weights") or ())),
         "What was run": page.what_was_run(facts),
     }
-    calibrates = (number(about.get("n_unlabeled")) or 0) - (number(about.get("n_learned")) or 0)
-    black_box = BLACK_BOXES.get(str(about.get("black_box")), f"a black box ({text(about.get('black_box'))})")
+    calibrates = (page.number(about.get("n_unlabeled")) or 0) - (page.number(about.get("n_learned")) or 0)
+    black_box = BLACK_BOXES.get(str(about.get("black_box")), f"a black box ({page.text(about.get('black_box'))})")
     lead = (
-        f"{text(about.get('source') or 'A corpus without a name')}: {black_box} on "
-        f"{counted(about.get('n_train'), 'labelled sentence')}, a speedup learned from its answers to "
-        f"{whole(about.get('n_learned'))} sentences without labels"
-        f"{f' ({whole(calibrates)} more calibrate θ)' if calibrates > 0 else ''}, both tested on "
-        f"{whole(about.get('n_test'))}. {page.how_timed(about)}"
+        f"{page.text(about.get('source') or 'A corpus without a name')}: {black_box} on "
+        f"{page.counted(about.get('n_train'), 'labelled sentence')}, a speedup learned from its answers to "
+        f"{page.whole(about.get('n_learned'))} sentences without labels"
+        f"{f' ({page.whole(calibrates)} more calibrate θ)' if calibrates > 0 else ''}, both tested on "
+        f"{page.whole(about.get('n_test'))}. {page.how_timed(about)}"
     )
     return page.page("Joint entities and relations", lead, _tiles(rows, about), sections, about)
 
 
 def _tiles(rows: Sequence[Entry], about: Entry) -> Iterator[page.Tile]:
-    certified, speedup = find(rows, Model.CERTIFIED), find(rows, Model.SPEEDUP, 2)
+    certified, speedup = page.find(rows, Model.CERTIFIED), page.find(rows, Model.SPEEDUP, 2)
     yield from page.tiles(rows, certified, about, "sentence")
-    yield fixed(certified.get("validity")), "validity", "certified answers that break no constraint"
+    yield page.fixed(certified.get("validity")), "validity", "certified answers that break no constraint"
     alone = "the learned search alone, averaged weights, beam 2"
-    yield fixed(speedup.get("relation_f1_ilp")), "relation F1 against the ILP", alone
+    yield page.fixed(speedup.get("relation_f1_ilp")), "relation F1 against the ILP", alone
 
 
 def _sentences(found: Sequence[Entry]) -> Html:

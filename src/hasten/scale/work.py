@@ -37,7 +37,6 @@ FAULTS = (CorpusError, ProblemError, NoAnswerError)  # of a record; all other er
 
 Record = dict[str, Any]
 Counts = Counter[str]  # what was done, by name; sums over records, so those of many pieces add up exactly
-REMEDY = "Name it: --format, one of"
 PIECE = 50_000  # words of sentences that are read here and answered together
 
 
@@ -175,7 +174,7 @@ def predict_stream(
     format, max_line, given = reading or Reading()
     faults = given or Faults()
     counts, pace = Counts(), Pace()
-    pieces = read_pieces(source, format, max_line, faults, remedy=REMEDY)
+    pieces = read_pieces(source, format, max_line, faults)
 
     def labelled() -> Iterator[bytes]:
         for done in answer_stream(work, pieces, jobs=jobs, set_aside=faults.skip):
@@ -191,16 +190,16 @@ def predict_stream(
         write_blocks(target, labelled())
     except CorpusError:
         if source != "-" and os.path.isfile(source):  # says how many others there are
-            deque(read_corpus(source, format, max_line, remedy=REMEDY), maxlen=0)
+            deque(read_corpus(source, format, max_line), maxlen=0)
         raise
     return counts
 
 
 def read_pieces(
-    path: AnyPath, format: str = "auto", max_line: int = MAX_LINE, faults: Faults | None = None, **how: str
+    path: AnyPath, format: str = "auto", max_line: int = MAX_LINE, faults: Faults | None = None
 ) -> Iterator[Piece]:
     """Reads a corpus, some sentences at a time: JSON lines as they are, sentences of any other format."""
-    format = format_of(path, format, **how)
+    format = format_of(path, format)
     if format == "jsonl":
         yield from read_blocks(path, max_line)
         return
@@ -259,9 +258,9 @@ class FlatWork:
             raise ProblemError("A speedup that learns as it works cannot be copied to shards. Set learn=False.")
         if not self.structures:
             raise ProblemError("Flat problems need structures: name at least one.")
-        self.begin(0)
         for shape in self.structures.values():  # a speedup that cannot answer is refused now
-            self._mine.predict(shape.batch(np.zeros((1, shape.n_labels))))
+            self.speedup.for_shard(0).predict(shape.batch(np.zeros((1, shape.n_labels))))
+        self.begin(0)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return FlatWork, (self.speedup, dict(self.structures))

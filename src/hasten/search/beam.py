@@ -15,7 +15,7 @@ from typing import overload
 import numpy as np
 
 from hasten.errors import ProblemError
-from hasten.kernels.search import arcs, drivers, loop, nodes
+from hasten.kernels.search import arcs, drivers, nodes
 from hasten.kernels.search.nodes import FORCED as FORCED
 from hasten.kernels.search.nodes import Found, theta_in_words
 from hasten.model.batch import Batch, as_batch
@@ -23,7 +23,7 @@ from hasten.model.problem import Labels, Problem, check_one
 from hasten.model.solution import Solution, Solutions
 from hasten.proof.elimination.plan import addresses, reduce
 from hasten.search.recorder import BeamRecorder
-from hasten.support.arrays import FloatArray, IntArray, ranges
+from hasten.support.arrays import FloatArray, IntArray, ints, ranges
 from hasten.support.checks import check_number, check_vector, check_width
 from hasten.support.clock import in_parallel
 from hasten.trace.events import Trace
@@ -147,32 +147,24 @@ class BeamSearch(Searcher):
     def _search_lazily(self, batch: Batch, n_jobs: int) -> Solutions:
         """Runs all problems until each is done or wants costs, computes these costs in one call, goes on."""
         weights, options = self.prepared(batch)
-        n, n_variables, width = len(batch), int(batch.variable_at[-1]), self.width
+        n, n_variables = len(batch), int(batch.variable_at[-1])
         cost = np.zeros(batch.cost_at[-1])
         arrays = batch.arrays._replace(cost=cost)
-        n_rows = np.array([len(each.graph.row_low) for each in batch.structures], dtype=np.int64)[batch.structure]
-        paused = drivers.Paused.of(width, batch.n_variables, n_rows)
-        outcome = np.full(n, loop.BLOCKED, dtype=np.int64)
-        owner = np.repeat(np.arange(n), batch.n_variables)
-        known_cost = np.zeros(n_variables, dtype=bool)
-        active = np.arange(n)
+        n_rows = ints(len(each.graph.row_low) for each in batch.structures)[batch.structure]
+        paused = drivers.Paused.of(self.width, batch.n_variables, n_rows)
+        found = Found(np.empty(n_variables, np.int64), np.empty(n, bool), np.empty(n, np.int64))
+        owner, active = np.arange(n).repeat(batch.n_variables), np.arange(n)
         while active.size:
 
             def run(start: int, stop: int, active: IntArray = active) -> None:
-                drivers.search_wave(arrays, weights, options, active[start:stop], paused, outcome)
+                drivers.search_wave(arrays, weights, options, active[start:stop], paused, found)
 
             in_parallel(run, active.size, n_jobs, seconds_each(batch, self.width))
-            active = active[outcome[active] == loop.BLOCKED]
-            wanted = np.flatnonzero((paused.known == nodes.WANTED) & ~known_cost)
-            known_cost[wanted] = True
+            wanted = np.flatnonzero(paused.known == nodes.WANTED)
+            active = np.unique(owner[wanted])
             problems, variables = owner[wanted], wanted - batch.variable_at[owner[wanted]]
             place(batch, cost, problems, variables, batch.score(problems, variables))
-        labels = np.full(n_variables, -1, dtype=np.int64)
-        done = outcome[owner] == loop.DONE
-        at = batch.variable_at[owner] * width + (np.arange(n_variables) - batch.variable_at[owner])
-        labels[done] = paused.labels[at[done]]
-        n_costs = np.bincount(owner[known_cost], minlength=n)
-        return Solutions.scored(batch, labels, outcome == loop.DONE, n_costs, cost)
+        return Solutions.scored(batch, *found, cost)
 
     def trace(
         self, problem: Problem, reference: Labels | Solution | None = None, *, names: Sequence[str] | None = None

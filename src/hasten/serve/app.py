@@ -98,13 +98,16 @@ class App:
         began = time.perf_counter()
         try:
             warm(self.served)
+            if self.served.box is not None:
+                self.lane.start()[0].result()  # a function that is not there is told now
         except BaseException as error:
             self.failed = error
             log.exception("The model cannot answer.")
             return
         self.ready = True
         log.info("Ready.", extra={"seconds": round(time.perf_counter() - began, 3)})
-        self.lane.start()
+        if self.served.box is None:
+            self.lane.start()
 
     def close(self) -> None:
         """Ends the lanes and the journal, once all is answered."""
@@ -218,7 +221,7 @@ class App:
         """Tells how one input is answered."""
         body, number = call.body, NUMBER.fullmatch(call.body)
         if number is not None:
-            given = self.teller.lifetime.input(int(number[1]))
+            given = self.teller.input(int(number[1]))
             if given is None:
                 raise HttpError(404, "That input is gone, or cannot be explained.")
             body = msgspec.json.encode(given)
@@ -264,7 +267,7 @@ class App:
         if not re.fullmatch(r"-?\d{1,15}", given, re.ASCII):
             raise HttpError(400, f"since is the number of a revision, not {given[:20]!r}.")
         self.teller.tell()
-        return said(self.teller.lifetime.state(int(given)))
+        return said(self.teller.state(int(given)))
 
     def page(self, call: Call) -> Reply:
         """Returns a file of the page."""
@@ -281,8 +284,10 @@ def checked(read: Callable[..., Any], *args: Any, **settings: Any) -> Any:
     """Returns what a reader makes of a request; what is wrong with that is told to the client."""
     try:
         return read(*args, **settings)
-    except (HastenError, msgspec.DecodeError, UnicodeError) as error:
+    except (HastenError, msgspec.ValidationError) as error:
         raise HttpError(400, str(error)) from None
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise HttpError(400, f"The body is not JSON: {error}") from None
     except RecursionError:
         raise HttpError(400, "The body is nested too deeply.") from None
 

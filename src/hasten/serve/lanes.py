@@ -61,10 +61,9 @@ class Lane:
         """Calls a black box that is a function, and waits for it."""
         return self._in_process(_call, text).result()
 
-    def start(self) -> None:
-        """Starts the processes, so that the first request does not wait for them."""
-        for _ in range(self.processes):
-            self._in_process(os.getpid)
+    def start(self) -> list[Future[Any]]:
+        """Starts the processes, so that the first request does not wait for them; each says whether it can answer."""
+        return [self._in_process(_loaded) for _ in range(self.processes)]
 
     def _in_process(self, do: Callable[..., Any], *args: Any) -> Future[Any]:
         with self._lock:
@@ -125,15 +124,26 @@ def _begin(load: Callable[[], Any]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with suppress(OSError):
         os.nice(10)
-    _LOADED = load()
+    try:
+        _LOADED = load()
+    except Exception as error:  # whoever asks is told
+        _LOADED = error
+
+
+def _loaded() -> None:
+    """Raises why nothing could be loaded."""
+    if isinstance(_LOADED, Exception):
+        raise _LOADED
 
 
 def _ask(part: Any, items: Sequence[int], seconds: float) -> Columns:
+    _loaded()
     columns: Columns = _LOADED.ask(part, items, seconds)
     return columns
 
 
 def _call(text: Any) -> Any:
+    _loaded()
     return _LOADED(text)
 
 

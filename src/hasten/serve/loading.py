@@ -48,6 +48,8 @@ class Source:
     def __call__(self) -> Served[Any]:
         """Loads the model."""
         path, name = Path(self.path), self.name or Path(self.path).name.partition(".")[0]
+        if path.is_dir():
+            raise ModelError(f"{path} is a directory. Name the file of a model.")
         if not re.fullmatch(r"[\w.-]+", name, re.ASCII):
             raise ProblemError(f"A model's name has letters, digits, dots, dashes and underscores; got {name!r}.")
         if self.solver is not None:

@@ -133,7 +133,8 @@ class ServedSpeedup(ServedRows):
     def _checked(self, given: object, costs: FloatArray) -> Rows:
         name = given or self._only
         if not isinstance(name, str) or name not in self.structures:
-            raise Refused(f"There is no structure {given!r:.60}. There are {', '.join(sorted(self.structures))}.")
+            why = f"There is no structure {given!r:.60}" if given else "The input names no structure"
+            raise Refused(f"{why}. There are {', '.join(sorted(self.structures))}.")
         n_labels = self.structures[name].n_labels
         if costs.ndim != 2 or costs.shape[1] != n_labels:
             raise Refused(f"Got {count(costs.shape[-1], 'cost')} for {count(n_labels, 'label')}. Give one for each.")

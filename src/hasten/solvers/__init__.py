@@ -143,8 +143,9 @@ def solve_all(
     *,
     time_limit: float | None = None,
     call_limit: float | None = None,
+    progress: Progress | None = None,
 ) -> Solutions:
-    """Solves many problems, one after the other.
+    """Solves many problems, one after the other, and tells `progress` of each.
 
     Where the solver fails, the answer has the status `FAILED` and a reason, unless `on_error` says to raise the error.
     A solver of ours has `time_limit` seconds for each, and `call_limit` for all; None is no limit. Once time is up,
@@ -162,6 +163,8 @@ def solve_all(
             if on_error is OnError.RAISE:
                 raise
             answers.append(failed(problem, error))
+        if progress is not None:
+            progress(p + 1, len(batch))
     return Solutions.of(batch, answers)
 
 

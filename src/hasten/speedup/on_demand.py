@@ -298,7 +298,7 @@ class OnDemand:
 
     def _state(self, wanted: list[Members]) -> None:
         before, after, rules = self._shape._scopes, Scopes(), list[Rule]()
-        after.kind, after.places, after.first = before.kind, before.places, before.first
+        after.kind, after.first = before.kind, before.first
         after.factor_kind, after.scope = before.factor_kind[:], before.scope[:]
         for family, members, more in zip(self.families, self._members, wanted, strict=True):
             members |= more

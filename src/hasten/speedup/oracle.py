@@ -9,6 +9,7 @@ disagrees where its answer costs more, or where it finds none. A solver that ran
 from __future__ import annotations
 
 import math
+import sys
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,7 +20,7 @@ from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.solution import Answers, Solution, Solutions, Status
 from hasten.proof.certifier import Certifier
-from hasten.solvers import Solver, is_ours, make_solver, solve_all
+from hasten.solvers import Progress, Solver, is_ours, make_solver, solve_all
 from hasten.solvers.base import OnError, warn_of_failures
 from hasten.speedup.black_box import REMEDIES, prove_or_solve, prove_or_solve_one, solve_one, unlimited
 from hasten.speedup.effort import Effort, Schedule
@@ -27,6 +28,7 @@ from hasten.speedup.parts import Certified, as_answer
 from hasten.speedup.pool import AnswerPool
 from hasten.support.arrays import BoolArray
 from hasten.support.clock import deadline_after, now
+from hasten.support.terminal import show_progress
 from hasten.support.threads import Lock
 from hasten.support.words import count
 
@@ -95,10 +97,10 @@ class Oracle:
         made = self._made
         return None if made is None or made[0] is not self._speedup.solver else made[2]
 
-    def ask(self, batch: Batch) -> tuple[Solutions, int]:
+    def ask(self, batch: Batch, progress: Progress | None = None) -> tuple[Solutions, int]:
         """Returns the answers of the black box, and the number of calls of the solver; says where it failed."""
         deadline = deadline_after(self._speedup.limits.call_limit)
-        exact, calls = self.answers(batch)
+        exact, calls = self.answers(batch, progress)
         if self.compares and self.proves and now() < deadline:
             calls += self._compare(exact, None if deadline == math.inf else deadline - now())
         warn_of_failures(exact)
@@ -106,12 +108,12 @@ class Oracle:
             self.pool.learn(exact)
         return exact, calls
 
-    def answers(self, batch: Batch) -> tuple[Solutions, int]:
+    def answers(self, batch: Batch, progress: Progress | None = None) -> tuple[Solutions, int]:
         """Returns the answers of the black box, without comparing it with our proofs, and leaves no trace."""
         speedup, limits, on_error = self._speedup, self._speedup.limits, OnError(self._speedup.trust.on_error)
         if not self.proves:
             timed = {"time_limit": limits.time_limit, "call_limit": limits.call_limit}
-            return solve_all(self.solver(), batch, on_error, **timed), len(batch)
+            return solve_all(self.solver(), batch, on_error, progress=progress, **timed), len(batch)
         found, schedule = None if self.pool is None else self.pool.best(batch), None
         if len(batch.structures) == 1 and found is None and limits.max_nodes is None and not self.compares:
             schedule = Schedule(batch.structures[0], self.name, limits.time_limit is not None)
@@ -121,6 +123,7 @@ class Oracle:
             found=found,
             limits=limits,
             n_jobs=speedup.n_jobs,
+            progress=progress,
             on_error=on_error,
             schedule=schedule,
         )
@@ -158,10 +161,14 @@ class Oracle:
         return answer, done
 
     def label(self, batch: Batch, answers: Answers | None) -> tuple[Answers, int]:
-        """Returns the black box's answers, unless they are given, and the number of calls of the solver."""
+        """Returns the black box's answers, unless they are given, and the number of calls of the solver.
+
+        On a terminal it shows a bar: the black box may be slow.
+        """
         if answers is not None:
             return answers, 0
-        found, calls = self.ask(batch)
+        with show_progress(quiet=not sys.stderr.isatty()) as tell:
+            found, calls = self.ask(batch, lambda done, of: tell("Labelling", done / of))
         if len(batch) and found.has(Status.FAILED).all():
             raise SolverError(
                 f"The solver failed on all {count(len(batch), 'problem')}: there is nothing to learn from. The first "

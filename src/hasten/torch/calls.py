@@ -15,8 +15,7 @@ import torch
 from torch import Tensor
 
 from hasten.errors import ProblemError
-from hasten.model.batch import Batch
-from hasten.padded.search import Inference, Request, put_back
+from hasten.padded.search import PLAIN, Inference, Question, Request, put_back
 from hasten.padded.shapes import Placed
 from hasten.sums import marginals, min_marginals
 from hasten.sums import sample as draw_labels
@@ -57,15 +56,18 @@ class Call(NamedTuple):
         each = iter(tensors)
         return cls(what, layer, kinds, Request(*asked), *([next(each) for _ in range(n)] for n in counts))
 
-    def opened(self) -> tuple[Inference, Placed, list[Any], dict[str, Any], list[Any], list[Any]]:
-        """Returns what answers, where variables are, and arrays: scores, tables by kind, gold, and the last ones."""
-        engine = engine_of(self.layer)
-        given = [*self.scores, *self.tables, *self.where, *self.gold, *self.last]
-        arrays = iter(as_arrays(given))
-        groups = self.scores, self.tables, self.where, self.gold, self.last
-        own, tables, where, gold, last = ([next(arrays) for _ in each] for each in groups)
-        placed = self.placed(engine, where)
-        return engine, placed, own, dict(zip(placed.shapes.kinds, tables, strict=True)), gold, last
+    def opened(self) -> tuple[Inference, Question]:
+        """Returns what answers, and the question as arrays."""
+        engine, groups = engine_of(self.layer), (self.scores, self.tables, self.where, self.gold)
+        arrays = iter(as_arrays([each for group in groups for each in group]))
+        own, tables, where, gold = ([next(arrays) for _ in group] for group in groups)
+        placed, noise = self.placed(engine, where), None
+        if self.asked.samples and self.what != "draw":
+            random = torch.Generator().manual_seed(int(self.last[0]))
+            n = int(self.asked.samples), int(placed.cost_at[-1])
+            noise = torch.randn(n, generator=random, dtype=torch.float32).numpy()
+        named = dict(zip(placed.shapes.kinds, tables, strict=True))
+        return engine, Question(placed, own, named, gold, self.asked, noise)
 
     def placed(self, engine: Inference, where: Sequence[Any]) -> Placed:
         """Returns where the variables of padded scores are, given arrays; those that are not given are empty."""
@@ -129,18 +131,16 @@ def as_tensors(arrays: Sequence[Any], device: torch.device) -> list[Tensor]:
 
 def decode(call: Call) -> list[Tensor]:
     """Returns the score of the best labelling of each example, its gap, whether it is proved, and its labels."""
-    engine, placed, own, tables, _, _ = call.opened()
-    found = engine.decode(placed, own, tables)
+    engine, given = call.opened()
+    found = engine.decode(given)
     return as_tensors([*found[:3], *found.labels], call.scores[0].device)
 
 
 def valued(call: Call, weight: Tensor | None = None) -> list[Tensor]:
     """Returns a loss or a log-partition of each example; and its gradients, weighted by example."""
-    engine, placed, own, tables, gold, last = call.opened()
-    noise = drawn(call.asked, placed, last) if call.asked.samples else None
-    weights = None if weight is None else weight.detach().double().cpu().numpy()
+    engine, given = call.opened()
     ask = engine.sums if call.what.startswith("sums") else engine.loss
-    found = ask(placed, own, tables, gold, call.asked, noise, weights)
+    found = ask(given, None if weight is None else weight.detach().double().cpu().numpy())
     value, *slopes = as_tensors([found.value, *found.fields, *found.tables], call.scores[0].device)
     return [value, *(each.to(like.dtype) for each, like in zip(slopes, (*call.scores, *call.tables), strict=False))]
 
@@ -161,9 +161,8 @@ def slopes(call: Call) -> list[Tensor]:
 
 def sample(call: Call) -> list[Tensor]:
     """Returns the mean indicator of perturbed answers, for each field; its gradient is that of implicit MLE."""
-    engine, placed, own, tables, _, last = call.opened()
-    found = engine.indicators(placed, own, tables, call.asked, drawn(call.asked, placed, last))
-    tensors = as_tensors(found, call.scores[0].device)
+    engine, given = call.opened()
+    tensors = as_tensors(engine.indicators(given), call.scores[0].device)
     return [each.to(like.dtype) for each, like in zip(tensors, call.scores, strict=True)]
 
 
@@ -175,40 +174,31 @@ def moved(call: Call) -> list[Tensor]:
     return [sign * (mine - other) / step for mine, other in found]
 
 
-def drawn(asked: Request, placed: Placed, last: Sequence[Any]) -> Any:
-    """Returns the normal noise of perturbed answers, given its seed: a number for each answer and label."""
-    random = torch.Generator().manual_seed(int(last[0]))
-    return torch.randn(int(asked.samples), int(placed.cost_at[-1]), generator=random, dtype=torch.float32).numpy()
-
-
 def entropy(call: Call) -> list[Tensor]:
     """Returns the entropy of each example; nan where no labelling is valid."""
-    batch, _, _ = _problems(call)
-    return as_tensors([marginals(batch).entropy], call.scores[0].device)
+    engine, given = call.opened()
+    return as_tensors([marginals(engine.problems(given)).entropy], call.scores[0].device)
 
 
 def draw(call: Call) -> list[Tensor]:
     """Returns labellings drawn for each example, (examples, samples, *axes), padded."""
-    batch, engine, placed = _problems(call)
-    found = np.zeros((int(call.asked.samples), int(batch.variable_at[-1])), dtype=np.int64)
-    found[:, ranges(batch.variable_at[:-1], sizes_of(batch.labels_at))] = draw_labels(
-        batch, len(found), seed=int(call.last[0])
-    )
-    labels = [np.ascontiguousarray(each.swapaxes(0, 1)) for each in engine.write(placed, found)]
+    engine, given = call.opened()
+    batch, n = engine.problems(given._replace(asked=PLAIN)), int(call.asked.samples)
+    found = np.zeros((n, int(batch.variable_at[-1])), dtype=np.int64)
+    mine = ranges(batch.variable_at[:-1], sizes_of(batch.labels_at))
+    found[:, mine] = draw_labels(batch, n, seed=int(call.last[0]))
+    labels = [np.ascontiguousarray(each.swapaxes(0, 1)) for each in engine.write(given.placed, found)]
     return as_tensors(labels, call.scores[0].device)
 
 
 def margins(call: Call) -> list[Tensor]:
     """Returns how much less the best labelling with each label scores than the best of all, padded with nan."""
-    batch, _, placed = _problems(call)
+    engine, given = call.opened()
+    batch = engine.problems(given)
     excess, n_labels = np.zeros(batch.cost.size), ints(each.n_labels for each in batch.structures)[batch.structure]
     excess[ranges(batch.cost_at[:-1], n_labels)] = min_marginals(batch).excess
-    return as_tensors(put_back(placed, excess, [np.float64] * len(call.scores), np.nan), call.scores[0].device)
-
-
-def _problems(call: Call) -> tuple[Batch, Inference, Placed]:
-    engine, placed, own, tables, _, _ = call._replace(last=()).opened()
-    return engine.problems(placed, own, tables), engine, placed
+    types = [np.float64] * len(call.scores)
+    return as_tensors(put_back(given.placed, excess, types, np.nan), call.scores[0].device)
 
 
 def _like(call: Call, *shapes: tuple[int, ...], dtype: torch.dtype = torch.float64) -> list[Tensor]:
@@ -262,7 +252,7 @@ OPERATIONS = {
         lambda call: [*_like_values(call), *_like_values(call), _like_values(call)[0].bool(), *_like_labels(call)],
     ),
     "loss": Operation(valued, _like_valued, _sloped, n_smooth=1, reads=False),
-    "loss slopes": Operation(slopes, _like_slopes),
+    "loss slopes": Operation(slopes, _like_slopes, _refuse),
     "sums": Operation(valued, _like_valued, _sloped, n_smooth=1),
     "sums slopes": Operation(slopes, _like_slopes, _refuse),
     "sample": Operation(

@@ -34,7 +34,7 @@ def ask(call: Call) -> list[Tensor]:
         return found
     if torch._C._functorch.peek_interpreter_stack() is not None:
         return list(Mapped.apply(call.told, *tensors))
-    return list(Direct.apply(call.told, *tensors)) if smooth else operation.run(call)
+    return list(Direct.apply(call, *tensors)) if smooth else operation.run(call)
 
 
 @torch.library.custom_op("hasten::call", mutates_args=())
@@ -50,10 +50,9 @@ def _(what, layer, kinds, tensors, counts, asked):  # type: ignore[no-untyped-de
     return OPERATIONS[what].fake(Call.of((what, layer, kinds, counts, asked), tensors))
 
 
-def keep(ctx: Any, told: tuple[Any, ...], tensors: Sequence[Tensor], outputs: Sequence[Tensor]) -> None:
+def keep(ctx: Any, call: Call, outputs: Sequence[Tensor]) -> None:
     """Keeps what the gradient of a call needs: of most losses, only outputs, so that scores may be changed in place."""
-    call, operation = Call.of(told, tensors), OPERATIONS[told[0]]
-    ctx.n = len(tensors)
+    operation, ctx.n = OPERATIONS[call.what], len(call.tensors)
     if len(outputs) > 1 and not (operation.reads or call.tables):
         call = call._replace(scores=[], where=[], gold=[], last=[])
     ctx.told, kept = call.told, call.tensors
@@ -72,7 +71,7 @@ def backward(ctx: Any, slopes: Sequence[Tensor]) -> list[Tensor | None]:
 
 operator.register_autograd(
     lambda ctx, slopes: (None, None, None, backward(ctx, slopes), None, None),
-    setup_context=lambda ctx, inputs, output: keep(ctx, (*inputs[:3], *inputs[4:]), inputs[3], output),
+    setup_context=lambda ctx, inputs, output: keep(ctx, Call.of((*inputs[:3], *inputs[4:]), inputs[3]), output),
 )
 
 
@@ -80,10 +79,10 @@ class Direct(torch.autograd.Function):
     """A call without the dispatcher."""
 
     @staticmethod
-    def forward(ctx: Any, told: tuple[Any, ...], *tensors: Tensor) -> tuple[Tensor, ...]:
+    def forward(ctx: Any, call: Call, *_: Tensor) -> tuple[Tensor, ...]:
         """Returns what the operator does."""
-        outputs = OPERATIONS[told[0]].run(Call.of(told, tensors))
-        keep(ctx, told, tensors, outputs)
+        outputs = OPERATIONS[call.what].run(call)
+        keep(ctx, call, outputs)
         return tuple(outputs)
 
     @staticmethod
@@ -103,7 +102,7 @@ class Mapped(torch.autograd.Function):
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
         """Keeps what the gradient needs."""
-        keep(ctx, inputs[0], inputs[1:], output)
+        keep(ctx, Call.of(inputs[0], inputs[1:]), output)
 
     backward = Direct.backward
 

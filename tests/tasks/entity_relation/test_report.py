@@ -253,7 +253,7 @@ def test_theta_is_shown_sensibly():
 def test_the_fastest_search_is_told_by_the_rows():
     results = made_up()
     text = Page(report.render(results)).text
-    assert "The fastest calibrated search, calibrated, enforced at beam 1, is 2.0× as fast" in text  # 6 ms over 3 ms
+    assert "The fastest calibrated search, calibrated, enforced b=1, is 2.0× as fast" in text  # 6 ms over 3 ms
 
 
 def test_what_was_run_is_said_in_words_with_units():

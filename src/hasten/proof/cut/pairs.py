@@ -261,17 +261,6 @@ def least_left(cut: Cut, to_u: float, to_v: float, flip_u: int, flip_v: int, err
 
 
 @inlined_kernel
-def least_of_labels(cut: Cut, v: int) -> float:
-    """Returns what variable `v` costs at least with its messages, less their rounding."""
-    least, error = np.inf, EPS * cut.n_added[v]
-    for at in range(2 * v, 2 * v + 2):
-        lower = cut.value[at] - error * cut.weight[at]
-        if lower < least:
-            least = lower
-    return least
-
-
-@inlined_kernel
 def flow_of(cut: Cut, there: int, k: int, n_arcs: int, doubled: bool) -> float:
     """Returns the flow in the first arc of pair `k`, by the narrower of both arcs, which is more exact.
 

@@ -14,8 +14,11 @@ from typing import NamedTuple
 import numpy as np
 
 from hasten.jit import driver, keep, kernel, part, split
+from hasten.kernels.layout import COST as COSTS
+from hasten.kernels.layout import TABLE as TABLES
+from hasten.kernels.layout import VARIABLE as VARIABLES
 from hasten.kernels.layout import Arrays, BatchArrays, Instance, copy, graph_at, instance_of, labels_of, together
-from hasten.kernels.score import total_cost
+from hasten.kernels.score import rows_hold, total_cost
 from hasten.kernels.tolerance import prune_above
 from hasten.model.batch import ONLY
 from hasten.proof import outcome as status
@@ -26,12 +29,22 @@ from hasten.proof.branch.space import Space, dual_floats, make_dual, make_tree, 
 from hasten.proof.branch.tighten import Tight, count_left, tighten_rows
 from hasten.proof.elimination.kernels import Reduction, eliminate, plan_at, restore
 from hasten.proof.elimination.plan import reduce
+from hasten.proof.improve.follow import follow
 from hasten.proof.improve.moves import Moves, improve
 from hasten.proof.improve.pieces import STORE, TERM, WIDTH, Piece
 from hasten.proof.improve.prices import BOUND as LOWEST
 from hasten.proof.improve.prices import FIRST, Prices, ascend, keep_prices, recall_prices, start_prices
-from hasten.proof.outcome import Proofs, State, copy_labels, integral_gap, rounding, rule_out, take_bound
-from hasten.proof.plan import ProofPlan, Work
+from hasten.proof.outcome import (
+    Proofs,
+    State,
+    copy_labels,
+    integral_gap,
+    nothing_known,
+    rounding,
+    rule_out,
+    take_bound,
+)
+from hasten.proof.plan import ProofPlan, Work, plan_for
 from hasten.proof.sweep.dual import start_dual, sweep
 from hasten.proof.sweep.sweeping import Known
 from hasten.support.arrays import FloatArray, IntArray
@@ -287,7 +300,7 @@ class Improvement:
         self._work, self._p = work, p
         plan = work.plans_of(np.array([p]))[0]
         part: ImprovePlan = plan.part(IMPROVING)
-        self._slices = self._by_rules(plan) if part.reduction.leaves_rules else self._in_turns(part)
+        self._slices = self._by_rules(plan) if part.reduction.leaves_rules else self._with_followers(plan, part)
 
     def go(self, until: float) -> bool:
         """Takes one slice; whether the problem is still open, and there is time until then, of `now`."""
@@ -301,6 +314,45 @@ class Improvement:
         if proofs.facts[status.OUTCOME, p] == status.STOPPED:
             proofs.facts[status.OUTCOME, p] = status.OPEN
         return bool(proofs.facts[status.OUTCOME, p] == status.OPEN)
+
+    def _with_followers(self, plan: ProofPlan, part: ImprovePlan) -> Iterator[None]:
+        """Goes on with the problem without its followers, if enough variables follow others."""
+        from hasten.proof.steps import BEFORE_IMPROVING, prove
+
+        arrays, proofs, p, clock = self._work.arrays, self._work.proofs, self._p, self._work.clock
+        cost = arrays.cost[arrays.place[p, COSTS] : arrays.place[p + 1, COSTS]]
+        instance = Instance(plan.shape.graph, cost, arrays.table[arrays.place[p, TABLES] :])
+        followed = None if clock is None else follow(instance, clock.deadline)
+        if followed is None:
+            yield from self._in_turns(part)
+            return
+        inner = Work(followed.arrays, (plan_for(followed.shape),), nothing_known(1, len(followed.shape.graph.order)))
+        mine = proofs.labels[arrays.place[p, VARIABLES] : arrays.place[p + 1, VARIABLES]]
+        if proofs.values[status.BEST, p] < math.inf and (known := followed.reduced(mine)) is not None:
+            inner.proofs.labels[:] = known
+            inner.proofs.values[status.BEST, 0] = proofs.values[status.BEST, p]
+        inner.clock, inner.improves = clock, False
+        prove(inner, ONLY, BEFORE_IMPROVING)
+        improvement = Improvement(inner, 0) if inner.taking(IMPROVING, ONLY).size else None
+        least, facts = proofs.values[status.BEST, p], inner.proofs.facts
+        slip = 2.0 * rounding(plan.shape.graph, proofs.values[status.SIZE, p])
+        while True:
+            (cost_found, bound, _), outcome = inner.proofs.values[:, 0].tolist(), facts[status.OUTCOME, 0]
+            if cost_found < least:
+                least, labels = cost_found, followed.restored(inner.proofs.labels)
+                found = total_cost(*instance, labels)
+                if found < proofs.values[status.BEST, p] and rows_hold(plan.shape.graph, labels):
+                    mine[:], proofs.values[status.BEST, p] = labels, found
+                    proofs.facts[status.LABELS_BY, p] = status.BRANCH
+            if outcome == status.INFEASIBLE and proofs.values[status.BEST, p] == math.inf:
+                rule_out(proofs, p, status.BRANCH)
+            elif bound - slip > proofs.values[status.BOUND, p]:
+                take_bound(proofs, p, bound - slip, proofs.values[status.SIZE, p])
+            yield
+            if improvement is None or facts[status.OUTCOME, 0] not in (status.OPEN, status.STOPPED):
+                yield from self._in_turns(part)
+            facts[status.OUTCOME, 0] = status.OPEN
+            improvement.go(self._work.clock.deadline)
 
     def _in_turns(self, part: ImprovePlan) -> Iterator[None]:
         """Goes on by prices, moves and branching in turns."""

@@ -27,32 +27,13 @@ from hasten.support.words import Html, join, tag
 from hasten.tasks.evaluation import examples, page
 from hasten.tasks.evaluation.charts import Axis, Point, Series, figure, how_proved, time_by_size
 from hasten.tasks.evaluation.measuring import Ilp, Method, TestSet, in_words
-from hasten.tasks.evaluation.page import (
-    Column,
-    Entry,
-    Line,
-    column,
-    counted,
-    empty,
-    find,
-    fixed,
-    html_table,
-    limits,
-    meanings,
-    name_of,
-    number,
-    score,
-    short,
-    terminal_table,
-    text,
-    times,
-    whole,
-)
+from hasten.tasks.evaluation.page import Column, Entry, Line, column
 from hasten.tasks.evaluation.study import Measured, Measuring, Study
 from hasten.tasks.task import Baseline, Model, Task
 
 ILP, CERTIFIED, GREEDY, BEAM, SPEEDUP = "ILP", "certified", "greedy search", "beam search", "speedup"
 LEAST = 4  # texts
+SHARE = 0.7  # of them that train
 WIDTHS = (2, 8)
 
 
@@ -60,18 +41,15 @@ WIDTHS = (2, 8)
 class Comparison(Study):
     """A task, its labelled texts, and how to compare methods on them.
 
-    `test` are the texts to test on; without it, `share` of the texts train and the rest test, drawn by the seed.
+    `test` are the texts to test on; without it, 70% of the texts train and the rest test, drawn by the seed.
     """
 
     task: Task[Any]
     texts: Sequence[Any]
     test: Sequence[Any] | None = None
-    share: float = 0.7
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 < self.share < 1:
-            raise CorpusError(f"A share of {self.share} cannot train. Give one between 0 and 1.")
         least = min(len(self.texts), LEAST if self.test is None else len(self.test))
         if least < (LEAST if self.test is None else 1):
             raise CorpusError(f"Got {len(self.texts)} labelled texts; a comparison needs {LEAST} at least. Give more.")
@@ -82,7 +60,7 @@ class Comparison(Study):
             train, test, numbers = self.texts, self.test, np.arange(len(self.test))
         else:
             order = np.random.default_rng(how.seed).permutation(len(self.texts))
-            cut = min(max(1, round(self.share * len(order))), len(order) - 1)
+            cut = min(max(1, round(SHARE * len(order))), len(order) - 1)
             numbers = np.sort(order[cut:])
             train, test = ([self.texts[n] for n in some] for some in (order[:cut], numbers))
         model = self.task.train(train, seed=how.seed, tell=how.tell)
@@ -213,8 +191,8 @@ def render(results: Entry) -> str:
     rows = page.with_ratios(results.get("rows") or ())
     scores = [str(name) for name in results.get("scores") or ()]
     lead = (
-        f"{text(about.get('source') or 'A corpus without a name')}: a model trained on "
-        f"{counted(about.get('n_train'), 'labelled text')}, tested on {whole(about.get('n_test'))}. "
+        f"{page.text(about.get('source') or 'A corpus without a name')}: a model trained on "
+        f"{page.counted(about.get('n_train'), 'labelled text')}, tested on {page.whole(about.get('n_test'))}. "
         f"{page.how_timed(about)}"
     )
     sections = {
@@ -228,16 +206,20 @@ def render(results: Entry) -> str:
 
 
 def _tiles(rows: Sequence[Entry], scores: Sequence[str], about: Entry) -> Iterator[page.Tile]:
-    certified = find(rows, CERTIFIED)
+    certified = page.find(rows, CERTIFIED)
     yield from page.tiles(rows, certified, about, "text")
     for baseline in [row for row in rows if row.get("model") not in COLOURS][:1]:  # the task's own
-        name, exact = text(baseline.get("model")), number(baseline.get("exact_match"))
+        name, exact = page.text(baseline.get("model")), page.number(baseline.get("exact_match"))
         if exact is not None and exact < 1.0:
-            yield fixed(exact), f"exact match of {name}", "the task’s own method, which is not exact here"
+            yield page.fixed(exact), f"exact match of {name}", "the task’s own method, which is not exact here"
         else:
-            yield times(page.ratio(baseline, certified, "inference_ms")), f"as fast as {name}", "certified, inference"
+            yield (
+                page.times(page.ratio(baseline, certified, "inference_ms")),
+                f"as fast as {name}",
+                "certified, inference",
+            )
     for name in scores[-1:]:
-        yield fixed(certified.get(f"{name} gold")), name, "against gold labels"
+        yield page.fixed(certified.get(f"{name} gold")), name, "against gold labels"
 
 
 def _lines(rows: Sequence[Entry]) -> list[Line]:
@@ -246,25 +228,25 @@ def _lines(rows: Sequence[Entry]) -> list[Line]:
 
 def _table(rows: Sequence[Entry], scores: Sequence[str], about: Entry) -> Html:
     if not rows:
-        return empty("No rows were measured.")
+        return page.empty("No rows were measured.")
     columns = [
-        score(name, f"{name} {key}", group=f"Against {against}",
+        page.score(name, f"{name} {key}", group=f"Against {against}",
               meaning=f"{name[:1].upper()}{name[1:]} against {theirs}.")
         for against, theirs, key in (("gold", "gold labels", "gold"), ("ILP", "the ILP’s answers", "ilp"))
         for name in scores
     ]  # fmt: skip
     columns += [column for column in page.MEASURED if column.group != "Costs"]  # all are computed
     gold = "Gold labels may break the rules; then no valid answer has them all."
-    shown = html_table([page.model_column(), column("beam", "beam", whole), *columns], _lines(rows))
-    return join(tag("p", f"{page.how_sure(about, 'text')} {gold}"), shown, meanings(columns))
+    shown = page.html_table([page.model_column(), column("beam", "beam", page.whole), *columns], _lines(rows))
+    return join(tag("p", f"{page.how_sure(about, 'text')} {gold}"), shown, page.meanings(columns))
 
 
 def _figures(results: Entry, rows: Sequence[Entry]) -> Html:
     """Returns time against accuracy, time against size, and how answers were proved."""
     accuracy = []
     for row in rows:
-        point = Point(row.get("inference_ms"), row.get("exact_match"), name_of(row))
-        accuracy.append(Series(name_of(row), [point], COLOURS.get(str(row.get("model")), 6), line=False))
+        point = Point(row.get("inference_ms"), row.get("exact_match"), page.name_of(row))
+        accuracy.append(Series(page.name_of(row), [point], COLOURS.get(str(row.get("model")), 6), line=False))
     ms, exact = Axis("CPU ms of the whole test set, inference", "log"), Axis("exact match with the ILP", "near one")
     shown = [
         figure("Time against exactness", ms, exact, accuracy, "Up and to the left is better."),
@@ -279,25 +261,25 @@ def _figures(results: Entry, rows: Sequence[Entry]) -> Html:
 def show_comparison(results: dict[str, Any], console: Console) -> None:
     """Prints every row of a comparison."""
     about, rows = results["about"], page.with_ratios(results["rows"])
-    what = counted(about["n_test"], "test text")
+    what = page.counted(about["n_test"], "test text")
     console.print(f"{what}, ILP by {page.solvers_of(about)}", style="bold", highlight=False, markup=False)
 
     def with_interval(name: str) -> Column:  # side by side, without the zeros before their points
         def cell(row: Entry) -> str:
-            shown = f" {fixed(row.get(f'{name} gold'))} {limits(row, f'{name} gold')}"
+            shown = f" {page.fixed(row.get(f'{name} gold'))} {page.limits(row, f'{name} gold')}"
             return shown.replace(" 0.", " .").replace("–0.", "–.").strip()
 
         return Column(f"{name}\nto gold", cell)
 
     columns = [
         column("model", "model"),
-        column("b", "beam", whole),
+        column("b", "beam", page.whole),
         *(with_interval(str(name)) for name in results["scores"]),
-        column("valid", "validity", fixed),
-        column("exact", "exact_match", fixed),
-        column("proved", "proved", fixed),
-        column("CPU\nms", "inference_ms", short),
-        column("times\nfaster", "times_faster_inference", short),
+        column("valid", "validity", page.fixed),
+        column("exact", "exact_match", page.fixed),
+        column("proved", "proved", page.fixed),
+        column("CPU\nms", "inference_ms", page.short),
+        column("times\nfaster", "times_faster_inference", page.short),
     ]
-    console.print(terminal_table(columns, _lines(rows)))
+    console.print(page.terminal_table(columns, _lines(rows)))
     console.print(CAPTION, style="dim", highlight=False)

@@ -1,4 +1,4 @@
-"""Results as text: numbers, tables for a page, the terminal and Markdown, and the layout of every page.
+"""Results as text: numbers, tables for a page and the terminal, and the layout of every page.
 
 A table is plain rows, and columns that say how a cell of a row is written. Missing numbers are a dash. A page has a
 title, the few numbers that matter, sections, and what was run; no scripts, no network. `page.html` is its skeleton and
@@ -159,13 +159,6 @@ def terminal_table(columns: Sequence[Column], lines: Sequence[Line], title: str 
         cells = [each.cell(row) for each in columns]
         table.add_row(*(escape_markup("" if cell == DASH else cell) for cell in cells), style=styles.get(kind))
     return table
-
-
-def markdown_table(columns: Sequence[Column], rows: Iterable[Entry]) -> str:
-    """Returns a table for a page of the documentation."""
-    lines = [[each.head for each in columns], ["---"] + ["---:"] * (len(columns) - 1)]
-    lines += [[each.cell(row) for each in columns] for row in rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 HUES = ("var(--c1)", "var(--c3)", "var(--c4)", "var(--c6)")  # of the page's style; --c2 warns

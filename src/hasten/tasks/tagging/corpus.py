@@ -21,12 +21,14 @@ from typing import Any
 
 from hasten.errors import CorpusError
 from hasten.tasks.entity_relation.data.corpus import Sentence
+from hasten.tasks.entity_relation.data.formats import recognise
 from hasten.tasks.entity_relation.data.synthetic import generate as generate_news
-from hasten.tasks.text.lines import MAX_LINE, AnyPath, Lines, called, fitted, open_lines, parse_object, peek_line
+from hasten.tasks.text.lines import MAX_LINE, AnyPath, Lines, called, fitted, open_lines, parse_object
 from hasten.tasks.text.tables import Cells, read_tables
 
 COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")  # of CoNLL-U
 FORMATS = ("conllu", "conll", "jsonl")
+OF_JSON = ("jsonl", "records", "dygie", "spacy")
 NO_TAG = "_"  # what CoNLL-U writes where there is none
 
 
@@ -87,21 +89,9 @@ def read_tagged(
 
 
 def _recognise(path: AnyPath) -> str:
-    """Tells the format of a file by its name, or else by its first line that says something."""
-    name = "" if path == "-" else os.path.basename(os.fspath(path)).lower()
-    for ending in ("conllu", "jsonl"):
-        if f".{ending}" in name:
-            return ending
-    if path == "-":
-        line = peek_line() or ""
-    elif os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):  # a pipe is read only once
-        return "conll"
-    else:
-        with open_lines(path) as lines:
-            line = next((line for line in lines if not line.isspace()), "")
-    if line.startswith("{"):
-        return "jsonl"
-    return "conllu" if line.startswith(("# newdoc", "# sent_id", "# text")) or line.count("\t") == 9 else "conll"
+    """Tells the format of a file: what is neither JSON nor CoNLL-U are columns."""
+    found = "conllu" if ".conllu" in os.path.basename(os.fspath(path)).lower() else recognise(path)
+    return "jsonl" if found in OF_JSON else "conllu" if found == "conllu" else "conll"
 
 
 def _column(column: str | int | None, format: str) -> int:
@@ -128,7 +118,19 @@ def _conllu(lines: Lines, column: int | None) -> Iterator[Tagged]:
 
 
 def _conll(lines: Lines, column: int | None) -> Iterator[Tagged]:
-    for id, rows in read_tables(lines, lambda line: line.split("\t") if "\t" in line else line.split()):
+    widths = set[int]()  # of lines with more than a word
+
+    def split(line: str) -> Cells:
+        cells = line.split("\t") if "\t" in line else line.split()
+        widths.update({len(cells)} - {1})
+        if len(widths) > 1:
+            raise CorpusError(
+                f"There are lines of {' and of '.join(map(str, sorted(widths)))} columns. Is it running text? Write a "
+                'word a line, or JSON lines: {"tokens": ["…"]}.'
+            )
+        return cells
+
+    for id, rows in read_tables(lines, split):
         tags = [_cell(cells, column) if len(cells) > 1 else None for cells in rows]
         yield _sentence(id, [cells[0] for cells in rows], tags)
 

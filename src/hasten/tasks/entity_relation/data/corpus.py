@@ -103,7 +103,7 @@ def in_order(
 ) -> Sentence:
     """Builds a sentence from spans in any order, of which a copy is dropped, as is a relation said twice."""
     if types is not None and len(types) != len(spans):
-        raise CorpusError(f"Sentence {id!r}: Got {len(types)} types for {len(spans)} spans. Give one each, or none.")
+        return Sentence(id, tuple(tokens), tuple(spans), types=tuple(types))  # which is refused
     found: dict[Span, str] = {}
     for n, span in enumerate(spans):
         name = "" if types is None else types[n]
@@ -112,23 +112,17 @@ def in_order(
                 f"Sentence {id!r}: Span [{span[0]}, {span[1]}) has the types {found[span]!r} and {name!r}. A span has "
                 "one type: keep one, or join them into a type of their own."
             )
-    places = {span: n for n, span in enumerate(sorted(found))}
-    if relations is not None:
-        relations = list(relations)
-        for source, target, name in relations:
-            if not (0 <= source < len(spans) and 0 <= target < len(spans)):
-                raise CorpusError(
-                    f"Sentence {id!r}: {name} joins spans {source} and {target}. Name two different ones of "
-                    f"{len(spans)}, from 0."
-                )
-        relations = dict.fromkeys((places[spans[s]], places[spans[t]], name) for s, t, name in relations)
+    number = {span: n for n, span in enumerate(sorted(found))}
+    places = {n: number[span] for n, span in enumerate(spans)}  # a relation that joins something else is refused below
     return Sentence(
         id,
         tuple(tokens),
-        tuple(places),
+        tuple(number),
         None if pos is None else tuple(pos),
-        None if types is None else tuple(found[span] for span in places),
-        None if relations is None else tuple(relations),
+        None if types is None else tuple(found[span] for span in number),
+        None
+        if relations is None
+        else tuple(dict.fromkeys((places.get(s, s), places.get(t, t), name) for s, t, name in relations)),
     )
 
 

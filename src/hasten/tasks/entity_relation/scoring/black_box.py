@@ -32,7 +32,7 @@ from hasten.search.beam import BeamSearch
 from hasten.support import forms
 from hasten.support.arrays import FloatArray, IntArray, plain
 from hasten.support.clock import in_parallel
-from hasten.support.forms import Tensors, load_tensors, reading, save_tensors
+from hasten.support.forms import Tensors
 from hasten.tasks.entity_relation.data.columns import Columns
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.scoring import features
@@ -50,7 +50,6 @@ from hasten.tasks.text.words import Vocabulary
 
 WeightArray = npt.NDArray[np.float32]
 
-FORMAT = "hasten-entity-relation-black-box"
 FORMAT_VERSION = 1
 
 
@@ -201,18 +200,6 @@ class LinearScorer:
             return np.asarray(score_variables(text, *model, problem_ids, variable_ids))
 
         return scorer
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the model whole or not at all."""
-        save_tensors(path, FORMAT, self.tensors(), self.about())
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> LinearScorer:
-        """Reads a saved model, and refuses a file that is not exactly what was saved."""
-        tensors, about = load_tensors(path, FORMAT, "black box")
-        check_versions(path, about)
-        with reading(path):
-            return cls.of_tensors(tensors, about)
 
     def tensors(self) -> Tensors:
         """Returns what a file holds of it."""

@@ -44,28 +44,20 @@ KEYS = re.compile(r'"(\w+)"\s*:\s*(\[\s*\{|.)')
 
 
 def read_corpus(
-    path: AnyPath,
-    format: str = "auto",
-    max_line: int = MAX_LINE,
-    *,
-    remedy: str = "Name it: format= one of",
-    faults: Faults | None = None,
+    path: AnyPath, format: str = "auto", max_line: int = MAX_LINE, *, faults: Faults | None = None
 ) -> Iterator[Sentence]:
     """Reads a corpus in any of `FORMATS`; `"auto"` tells which by `recognise`.
 
-    `remedy` is what to do where that cannot tell; the names of the formats follow it. A line of more than `max_line`
-    characters is an error. An entry that cannot be used is an error too; with `Faults(skip=True)` it is passed over.
+    A line of more than `max_line` characters is an error. An entry that cannot be used is an error too; with
+    `Faults(skip=True)` it is passed over.
     """
-    format, faults = format_of(path, format, remedy=remedy), faults or Faults()
+    format, faults = format_of(path, format), faults or Faults()
 
     def read(faults: Faults) -> Iterator[Sentence]:
-        reader = FORMATS[format]
-        if format == "spacy" and objects.begins(path, objects.PACKED):
-            reader = objects.read_docbin
         files: Sequence[AnyPath] = annotations_in(path) if format == "brat" else []
         for file in files or [path]:
             with open_lines(file, max_line, ENCODINGS.get(format, "utf-8-sig"), faults) as lines:
-                yield from reader(lines)
+                yield from FORMATS[format](lines)
 
     def sentences() -> Iterator[Sentence]:
         n_before = faults.n
@@ -87,12 +79,16 @@ def read_corpus(
     return sentences()
 
 
-def format_of(path: AnyPath, format: str = "auto", *, remedy: str = "Name it: format= one of") -> str:
+def format_of(path: AnyPath, format: str = "auto") -> str:
     """Returns the format that a corpus has, or is said to have; an error if nobody can tell, or it is none of ours."""
     if format == "auto":
         found = recognise(path)
         if found is None:
-            raise CorpusError(f"Cannot tell the format of {called(path)}. {remedy} {', '.join(FORMATS)}.")
+            raise CorpusError(
+                f"Cannot tell the format of {called(path)}. Name it: --format, as of hasten convert, or format= in "
+                f"Python, one of {', '.join(FORMATS)}. Plain text will not do: "
+                "sentences come with their entities marked (docs/corpora.md)."
+            )
         format = found
     if format not in FORMATS:
         raise CorpusError(f"There is no corpus format {format!r}. Choose one of {', '.join(FORMATS)}, or auto.")
@@ -126,8 +122,6 @@ def recognise(path: AnyPath) -> str | None:
         return None
     if objects.begins(path, objects.PARQUET):
         return "records"
-    if objects.begins(path, objects.PACKED):
-        return "spacy"
     with open_lines(path, encoding="latin-1") as lines:
         some = [line for _, line in zip(range(LOOKED_AT), lines, strict=False) if not line.isspace()]
     found = _of_lines(some)
