@@ -11,13 +11,10 @@ from typing import Any
 import numpy as np
 
 from hasten.learning.gate import Gate
-from hasten.learning.heuristic import Heuristic
 from hasten.learning.learner import Learner
 from hasten.model.batch import Batch
 from hasten.model.schema import Schema
 from hasten.model.structure import Structure
-from hasten.proof.certifier import Certifier
-from hasten.search.beam import BeamSearch
 from hasten.speedup.parts import Search, Trust
 from hasten.speedup.predictor import Speedup
 from hasten.tasks.entity_relation.data.synthetic import generate
@@ -63,17 +60,6 @@ def batch(seed: int = 0, n: int = 30) -> Batch:
 @cache
 def sentences() -> list[Any]:
     return list(generate(6, 3, labelled=False))
-
-
-def make_heuristic(n: int) -> Heuristic:
-    schema, rng = shape().schema, np.random.default_rng(n)
-    return Heuristic(schema, rng.normal(size=schema.n_weights))
-
-
-def use_heuristic(heuristic: Heuristic) -> None:
-    BeamSearch(2, heuristic.weights)(batch())
-    Certifier(max_join=0)(batch())
-    heuristic.strongest(5)
 
 
 def make_speedup(n: int) -> Speedup:
@@ -159,7 +145,6 @@ def use_sequence_tagger(tagger: SequenceTagger) -> None:
 
 
 KINDS = {
-    "heuristic": Kind(make_heuristic, lambda path: Heuristic.load(path, shape().schema), use_heuristic),
     "speedup": Kind(make_speedup, load_speedup, use_speedup),
     "learned speedup": Kind(make_learned, load_speedup, use_learned),
     "gated speedup": Kind(make_gated, load_gated, use_gated),

@@ -157,8 +157,6 @@ CALLS: list[Call] = [
         {"margin": 1.0},
     ),
     (lambda w: Heuristic, "", {"schema": SCHEMA, "weights": Of(lambda w: w.heuristic().weights)}),
-    (lambda w: Heuristic, "load", {"path": Of(lambda w: w.saved(w.heuristic())), "schema": SCHEMA}),
-    (lambda w: w.heuristic(), "save", {"path": "out"}),
     (lambda w: w.heuristic(), "strongest", {"n": 2, "factor": "pair"}),
     (lambda w: w.heuristic(), "weights_of", {"factor": "pair"}),
     (lambda w: Gate, "", {"cheap": CHEAP, "settled": True, "n_rows": 16, "seed": 0}),

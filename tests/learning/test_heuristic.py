@@ -1,22 +1,17 @@
-"""Heuristics as values: read, saved, loaded, merged; and refused where they do not belong."""
+"""Heuristics as values, read by names; files are refused where they do not belong to a schema."""
 
 from __future__ import annotations
 
-import json
-import os
-
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from safetensors.numpy import load_file, save
-from strategies import small_problems
 
 from hasten.errors import ModelError, SchemaError
-from hasten.learning.heuristic import FORMAT, Heuristic, about_schema
+from hasten.learning.heuristic import Heuristic
 from hasten.learning.learner import Learner
 from hasten.model.schema import Schema
-from hasten.support.forms import save_tensors
+from hasten.speedup.persistence import FORMAT
+from hasten.speedup.predictor import Speedup
+from hasten.support.forms import load_tensors, save_tensors
 
 
 def pets(labels=("cat", "dog"), **changes) -> Schema:
@@ -77,26 +72,6 @@ def test_wrong_sizes_and_names_are_refused():
         numbered(pets()).weights_of("at")
 
 
-def test_saved_and_loaded_is_the_same(tmp_path):
-    heuristic, path = numbered(pets()), tmp_path / "pets.safetensors"
-    heuristic.save(path)
-    loaded = Heuristic.load(path, pets())
-    assert (loaded.weights == heuristic.weights).all()
-    assert os.listdir(tmp_path) == ["pets.safetensors"]
-    tensors = load_file(path)  # what others can read
-    assert tensors["weights/lives"].shape == (2, 3)
-
-
-@given(small_problems(), st.integers(0, 999))
-def test_heuristics_of_any_schema_survive_saving(tmp_path_factory, problem, seed):
-    schema, rng = problem.structure.schema, np.random.default_rng(seed)
-    path = tmp_path_factory.mktemp("saved") / "any.safetensors"
-    heuristic = Heuristic(schema, rng.normal(size=schema.n_weights))
-    heuristic.save(path)
-    loaded = Heuristic.load(path, schema)
-    assert (loaded.weights == heuristic.weights).all()
-
-
 @pytest.mark.parametrize(
     ("other", "difference"),
     [
@@ -111,9 +86,9 @@ def test_heuristics_of_any_schema_survive_saving(tmp_path_factory, problem, seed
 )
 def test_another_schema_is_refused_by_what_differs(tmp_path, other, difference):
     path = tmp_path / "pets.safetensors"
-    numbered(pets()).save(path)
+    Speedup(pets()).save(path)
     with pytest.raises(ModelError, match="the schema differs") as refused:
-        Heuristic.load(path, other)
+        Speedup.load(path, other)
     assert difference in str(refused.value)
 
 
@@ -126,71 +101,9 @@ def test_another_order_of_declarations_is_refused(tmp_path):
         return made
 
     path = tmp_path / "order.safetensors"
-    numbered(schema("one", "two")).save(path)
+    Speedup(schema("one", "two")).save(path)
     with pytest.raises(ModelError, match="kinds and rules were declared in another order"):
-        Heuristic.load(path, schema("two", "one"))
-
-
-def test_every_way_to_cut_a_file_short_is_noticed(tmp_path):
-    path = tmp_path / "pets.safetensors"
-    numbered(pets()).save(path)
-    data = path.read_bytes()
-    for size in [0, 1, 7, 8, 9, 100, *range(len(data) // 2, len(data), 37), len(data) - 1]:
-        path.write_bytes(data[:size])
-        with pytest.raises(ModelError, match="is damaged"):
-            Heuristic.load(path, pets())
-
-
-def test_every_changed_byte_is_noticed(tmp_path):
-    path = tmp_path / "pets.safetensors"
-    schema, heuristic = pets(), numbered(pets())
-    heuristic.save(path)
-    data = path.read_bytes()
-    for at in range(len(data)):
-        path.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
-        with pytest.raises(ModelError):
-            Heuristic.load(path, schema)
-
-
-def test_tampering_with_tensors_or_names_is_noticed(tmp_path):
-    path = tmp_path / "pets.safetensors"
-    numbered(pets()).save(path)
-    data = path.read_bytes()
-    about = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])["__metadata__"]
-    tensors = load_file(path)
-    tensors["weights/lives"] = tensors["weights/lives"] + 1
-    path.write_bytes(save(tensors, about))
-    with pytest.raises(ModelError, match="does not match its digest"):
-        Heuristic.load(path, pets())
-    path.write_bytes(save(load_file(path), about | {"names": "{}"}))
-    with pytest.raises(ModelError, match="does not match its digest"):
-        Heuristic.load(path, pets())
-
-
-def test_foreign_files_are_refused(tmp_path):
-    path = tmp_path / "other.safetensors"
-    path.write_bytes(save({"a": np.zeros(3)}))
-    with pytest.raises(ModelError, match="not a heuristic, or is of another version: its format is None"):
-        Heuristic.load(path, pets())
-    with pytest.raises(ModelError, match="There is no file"):
-        Heuristic.load(tmp_path / "nothing", pets())
-    with pytest.raises(ModelError, match="cannot be read"):
-        Heuristic.load(tmp_path, pets())
-
-
-def test_a_save_that_fails_leaves_the_old_file_whole(tmp_path, monkeypatch):
-    path = tmp_path / "pets.safetensors"
-    old = numbered(pets())
-    old.save(path)
-
-    def fail(*_: object) -> None:
-        raise OSError("no space left")
-
-    monkeypatch.setattr(os, "fsync", fail)
-    with pytest.raises(OSError, match="no space left"):
-        Heuristic(pets(), np.zeros(10)).save(path)
-    assert (Heuristic.load(path, pets()).weights == old.weights).all()
-    assert os.listdir(tmp_path) == ["pets.safetensors"]
+        Speedup.load(path, schema("two", "one"))
 
 
 def test_a_learner_gives_its_weights_as_a_heuristic():
@@ -205,35 +118,17 @@ def test_a_learner_gives_its_weights_as_a_heuristic():
     ]
 
 
-@pytest.mark.parametrize(
-    ("name", "change", "words"),
-    [
-        ("weights/pair", lambda tensor: tensor.astype(np.float32), "of type float64, not float32"),
-        ("weights/pair", lambda tensor: tensor * np.nan, "finite numbers"),
-        ("weights/pair", lambda tensor: tensor[:-1], "must have the shape"),
-        ("x", lambda tensor: tensor, "a tensor 'x', which does not belong"),
-    ],
-)
-def test_a_forged_file_with_a_right_digest_is_refused(tmp_path, name, change, words):
-    heuristic = numbered(pets())
-    tensors = heuristic.tensors()
-    tensors[name] = np.ascontiguousarray(change(tensors.get(name, np.zeros(1))))
-    save_tensors(tmp_path / "forged", FORMAT, tensors, about_schema(heuristic.schema))
-    with pytest.raises(ModelError, match=rf"forged is damaged: .*{words}"):
-        Heuristic.load(tmp_path / "forged", pets())
-
-
 @pytest.mark.parametrize("names", ["", "[]", "[" * 100_000, '{"variables": {"pet": [["cat"]]}}'])
 def test_a_description_that_is_none_is_refused(tmp_path, names):
-    heuristic = numbered(pets())
-    save_tensors(tmp_path / "forged", FORMAT, heuristic.tensors(), {"schema": heuristic.schema.digest, "names": names})
+    path = tmp_path / "forged"
+    Speedup(pets()).save(path)
+    tensors, about = load_tensors(path, FORMAT, "speedup")
+    save_tensors(path, FORMAT, tensors, about | {"names": names})
     with pytest.raises(ModelError, match=r"forged is damaged: the description of its schema"):
-        Heuristic.load(tmp_path / "forged", pets())
-    save_tensors(
-        tmp_path / "of nothing", FORMAT, heuristic.tensors(), {"schema": heuristic.schema.digest, "names": "{}"}
-    )
+        Speedup.load(path, pets())
+    save_tensors(path, FORMAT, tensors, about | {"names": "{}"})
     with pytest.raises(ModelError, match=r"the schema differs: variable kind 'pet' is new"):
-        Heuristic.load(tmp_path / "of nothing", pets())
+        Speedup.load(path, pets())
 
 
 def test_weights_that_are_no_numbers_are_refused():

@@ -1,7 +1,7 @@
 """A learned heuristic as a value: the weights of the speedup features.
 
-A heuristic belongs to a schema. It can be read (in label names), saved and loaded. Files are safetensors: a tensor for
-each factor kind, with the schema's names and a digest of everything in the metadata.
+A heuristic belongs to a schema, and can be read in label names; the file of a speedup keeps it. What files say of the
+schema that they are for stands here, too: a description in words, so that an error can say what differs, and a digest.
 """
 
 from __future__ import annotations
@@ -20,9 +20,7 @@ from hasten.model.schema import Schema
 from hasten.support import forms
 from hasten.support.arrays import FloatArray, floats, ints
 from hasten.support.checks import check_type, check_whole
-from hasten.support.forms import Tensors, load_tensors, reading, save_tensors
-
-FORMAT = "hasten.heuristic/2"
+from hasten.support.forms import reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,32 +75,6 @@ class Heuristic:
             labels = {role: of.labels[j] for (role, of), j in zip(kind.roles.items(), index, strict=True)}
             rows.append(Row(kind.name, labels, float(self.weights[i])))
         return rows
-
-    def save(self, path: str | Path) -> None:
-        """Writes the heuristic to a file: whole, or not at all."""
-        save_tensors(path, FORMAT, self.tensors(), about_schema(self.schema))
-
-    @classmethod
-    def load(cls, path: str | Path, schema: Schema) -> Heuristic:
-        """Reads a heuristic that was saved for this schema."""
-        tensors, about = load_tensors(path, FORMAT, "heuristic")
-        check_schema(path, about, schema)
-        with reading(path):
-            return cls.of_tensors(schema, tensors)
-
-    def tensors(self) -> Tensors:
-        """Returns the contents of its file: a tensor for each factor kind."""
-        return {f"weights/{kind.name}": np.array(self.weights_of(kind)) for kind in learned_kinds(self.schema)}
-
-    @classmethod
-    def of_tensors(cls, schema: Schema, tensors: Tensors) -> Heuristic:
-        """Makes a heuristic of what `tensors` returned; what is not of this schema is a `Misfit`."""
-        names = {f"weights/{kind.name}": kind for kind in learned_kinds(schema)}
-        forms.check_tensors(tensors, {name: forms.Array("float64", kind.shape) for name, kind in names.items()})
-        weights = np.zeros(schema.n_weights)
-        for name, kind in names.items():
-            weights[kind.weight_at : kind.weight_at + kind.size] = tensors[name].ravel()
-        return cls(schema, weights)
 
     def _kind(self, factor: str | FactorKind) -> FactorKind:
         kind = self.schema.factor_kind(factor)

@@ -26,7 +26,7 @@ from hasten.speedup.black_box import REMEDIES, prove_or_solve, prove_or_solve_on
 from hasten.speedup.effort import Effort, Schedule
 from hasten.speedup.parts import Certified, as_answer
 from hasten.speedup.pool import AnswerPool
-from hasten.support.arrays import BoolArray, IntArray
+from hasten.support.arrays import BoolArray
 from hasten.support.clock import deadline_after, now
 from hasten.support.terminal import show_progress
 from hasten.support.threads import Lock
@@ -200,32 +200,24 @@ class Oracle:
 
         Once `seconds` are over, it is asked no more.
         """
-        speedup, state = self._speedup, self._speedup._state
+        speedup, state, trust = self._speedup, self._speedup._state, self._speedup.trust
         proved = np.flatnonzero(exact.proved)
         with state.lock:
-            drawn = proved[state.draw_proofs(proved.size, speedup.trust.audit, speedup.seed)]
+            drawn = proved[state.draw_proofs(proved.size, trust.audit, speedup.seed)]
         if not drawn.size:
             return 0
-        agreed, disputed = compare(exact, drawn, self.solver(), OnError(speedup.trust.on_error), seconds)
+        solver = self.solver()
+        said = solve_all(solver, exact.batch.select(drawn), OnError(trust.on_error), call_limit=seconds)
+        warn_of_failures(said)
+        numbers = zip(drawn.tolist(), said, strict=True)
+        whys = {p: dispute(exact[p], each, solver.name) for p, each in numbers if each.status.optimal}
+        disputes = [f"Problem {p}: {why}" for p, why in whys.items() if why is not None]
         with state.lock:
-            state.counts.update(audits=agreed.size, disagreements=int((~agreed).sum()))
-            state.counts["solver_calls"] += 0 if disputed is None else int(drawn.size)  # which nobody else counts
-        if disputed is not None:
-            raise disputed
+            state.counts.update(audits=len(whys), disagreements=len(disputes))
+            state.counts["solver_calls"] += int(drawn.size) if disputes else 0  # which nobody else counts
+        if disputes:
+            raise SolverDisagrees(disputes[0])
         return int(drawn.size)
-
-
-def compare(
-    answers: Solutions, proved: IntArray, solver: Solver, on_error: OnError, call_limit: float | None = None
-) -> tuple[BoolArray, SolverDisagrees | None]:
-    """Asks the solver about some proved answers; returns where it can tell whether it agreed, and the first dispute."""
-    said = solve_all(solver, answers.batch.select(proved), on_error=on_error, call_limit=call_limit)
-    warn_of_failures(said)
-    told = np.flatnonzero(said.optimal).tolist()
-    whys = [dispute(answers[int(proved[p])], said[p], solver.name) for p in told]
-    first = next((f"Problem {proved[p]}: {why}" for p, why in zip(told, whys, strict=True) if why is not None), None)
-    agreed = np.array([why is None for why in whys], dtype=bool)
-    return agreed, None if first is None else SolverDisagrees(first)
 
 
 def dispute(proved: Solution, said: Solution, name: str) -> str | None:
