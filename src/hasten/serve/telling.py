@@ -142,7 +142,6 @@ class Metrics:
         self.responses: Counter[int] = Counter()
         self.answers: Counter[tuple[str, bool]] = Counter()
         self.asked = self.failed = 0
-        self.busy = 0.0
 
     def batch(self, batch: Batch, now: float) -> None:
         """Counts a batch."""
@@ -153,7 +152,6 @@ class Metrics:
             self.failed += isinstance(request.reply, BaseException)
         self.answers.update(batch.sources)
         self.asked += batch.n_asked
-        self.busy += batch.seconds
 
     def text(self, model: str, state: Mapping[str, Any], gauges: Mapping[str, tuple[str, float]]) -> str:
         """Returns everything as Prometheus reads it."""
@@ -168,7 +166,6 @@ class Metrics:
             ("black_box_calls_total", "counter", "Items handed to the slow lane.", {"": self.asked}),
             ("failures_total", "counter", "Requests that could not be answered.", {"": self.failed}),
             ("responses_total", "counter", "Responses by status.", responses),
-            ("busy_seconds_total", "counter", "Processor seconds of the fast lane.", {"": self.busy}),
             ("memory_bytes", "gauge", "Memory of the server.", {"": memory()}),
             ("start_time_seconds", "gauge", "When it started.", {"": self.started}),
             *((name, "gauge", about, {"": value}) for name, (about, value) in gauges.items()),
