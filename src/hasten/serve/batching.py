@@ -21,13 +21,12 @@ from functools import partial
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from hasten.errors import HastenError
 from hasten.journal import Journal
 from hasten.serve.connection import Call, Full, HttpError, Reply
 from hasten.serve.lanes import Lane
-from hasten.serve.served import Columns, Found, Served
+from hasten.serve.served import Columns, Found, Served, plain
 
 log = logging.getLogger(__name__)
 AT_ONCE = 256  # requests of a batch
@@ -227,7 +226,7 @@ class Batcher:
                     batch.sources[found.columns["source"][found.at], found.columns["proved"][found.at]] += 1
                 else:
                     batch.sources.update(
-                        zip(*(listed(found.column(name)) for name in ("source", "proved")), strict=True)
+                        zip(*(plain(found.column(name)) for name in ("source", "proved")), strict=True)
                     )
 
     def _keep(self, journal: Journal, done: list[Request]) -> None:
@@ -250,9 +249,3 @@ def _row(request: Request) -> tuple[str, dict[str, str]]:
     assert isinstance(request.reply, Reply)
     data["answer"] = "" if request.reply.headers else request.reply.body.decode()  # but for tensors in binary
     return "asked" if request.slow else "given", data
-
-
-def listed(column: Any) -> list[Any]:
-    """Returns a column as a list of plain values."""
-    found: list[Any] = column.tolist() if isinstance(column, np.ndarray) else column
-    return found
