@@ -258,10 +258,11 @@ def binary(place: str, args: Any) -> dict[str, Any]:
 NAIVE = """
 import msgspec
 from hasten.tasks.entity_relation.tagger import Tagger
+from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.labelling import Labeller
 from hasten.tasks.entity_relation.data.formats.jsonl import from_object
 labeller = Labeller(Tagger.load("news.hasten"))
-labeller.warm()
+list(labeller.each(generate(8, seed=0, labelled=False)))
 async def app(scope, receive, send):
     body = (await receive()).get("body") or b""
     found = b"{}"

@@ -22,7 +22,7 @@ from hasten.cascade.promise import Promise
 from hasten.cascade.student import Confidence, Student
 from hasten.errors import HastenError, ModelError, ProblemError
 from hasten.journal import Journal
-from hasten.speedup.audit import Audit
+from hasten.speedup.audit import Audit, AuditState
 from hasten.support import forms
 from hasten.support.forms import Tensors, load_tensors, reading, save_tensors
 from hasten.tasks.task import Task, Text
@@ -30,7 +30,7 @@ from hasten.tasks.task import Task, Text
 if TYPE_CHECKING:
     from hasten.cascade.cascade import Cascade
 
-FORMAT = "hasten.cascade/1"
+FORMAT = "hasten.cascade/2"
 TOLD = 1000  # notes
 
 
@@ -134,8 +134,8 @@ class State(msgspec.Struct):
     last_row: int
     suspect: tuple[int, int] | None
     learned: tuple[int, int, int, int]
-    audits: dict[str, Any]
-    unsure: dict[str, Any]
+    audits: dict[str, AuditState]
+    unsure: AuditState
     versions: list[Version]
     champion: str
     taught: list[tuple[int, Any]]

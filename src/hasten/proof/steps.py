@@ -36,14 +36,14 @@ NOTHING: dict[Step, object] = {}
 
 
 def prove(work: Work, problems: IntArray, steps: Sequence[Step] = STEPS) -> None:
-    """Takes one step after the other on the problems that are still open, and whose structures have a plan for it."""
+    """Takes each step in turn on the problems that are still open and whose structures have a plan for the step."""
     known = work.plan.parts if work.plan is not None else NOTHING
     for step in steps:
-        if known.get(step, step) is None:  # it is known not to be for the only structure
+        if known.get(step, step) is None:  # the only structure has no plan for it
             continue
         try:
             some = work.taking(step, problems)
-        except LeftBehindError:  # no time is left for what is not planned yet
+        except LeftBehindError:  # no time is left to plan the step
             work.proofs.facts[OUTCOME, problems] = STOPPED
             return
         if some.size:

@@ -15,6 +15,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from hasten.speedup.audit import Agreement
 
 PAGE = Path(__file__).parent / "page"
@@ -99,7 +101,7 @@ class Window:
             "by": self.by,
             "proved": self.proved,
             "calls": self.calls,
-            "agreement": asdict(Agreement.of(self.agreed, self.audits)) if self.audits else None,
+            "agreement": structs.asdict(Agreement.of(self.agreed, self.audits)) if self.audits else None,
             "seconds": {"median": self.quantile(0.5), "p95": self.quantile(0.95)},
         }
 
@@ -169,7 +171,7 @@ class Lifetime:
             agreed, audits = agreed + window.agreed, audits + window.audits
             if audits >= ENOUGH:
                 break
-        return asdict(Agreement.of(agreed, audits)) if audits else None
+        return structs.asdict(Agreement.of(agreed, audits)) if audits else None
 
     def show(self, number: int, answer: Answered) -> None:
         """Shows an answer among the recent ones."""

@@ -14,8 +14,11 @@ from typing import NamedTuple
 import numpy as np
 
 from hasten.jit import driver, keep, kernel, part, split
+from hasten.kernels.layout import COST as COSTS
+from hasten.kernels.layout import TABLE as TABLES
+from hasten.kernels.layout import VARIABLE as VARIABLES
 from hasten.kernels.layout import Arrays, BatchArrays, Instance, copy, graph_at, instance_of, labels_of, together
-from hasten.kernels.score import total_cost
+from hasten.kernels.score import rows_hold, total_cost
 from hasten.kernels.tolerance import prune_above
 from hasten.model.batch import ONLY
 from hasten.proof import outcome as status
@@ -26,11 +29,22 @@ from hasten.proof.branch.space import Space, dual_floats, make_dual, make_tree, 
 from hasten.proof.branch.tighten import Tight, count_left, tighten_rows
 from hasten.proof.elimination.kernels import Reduction, eliminate, plan_at, restore
 from hasten.proof.elimination.plan import reduce
+from hasten.proof.improve.follow import follow
 from hasten.proof.improve.moves import Moves, improve
+from hasten.proof.improve.pieces import STORE, TERM, WIDTH, Piece
 from hasten.proof.improve.prices import BOUND as LOWEST
 from hasten.proof.improve.prices import FIRST, Prices, ascend, keep_prices, recall_prices, start_prices
-from hasten.proof.outcome import Proofs, State, copy_labels, integral_gap, rounding, rule_out, take_bound
-from hasten.proof.plan import ProofPlan, Work
+from hasten.proof.outcome import (
+    Proofs,
+    State,
+    copy_labels,
+    integral_gap,
+    nothing_known,
+    rounding,
+    rule_out,
+    take_bound,
+)
+from hasten.proof.plan import ProofPlan, Work, plan_for
 from hasten.proof.sweep.dual import start_dual, sweep
 from hasten.proof.sweep.sweeping import Known
 from hasten.support.arrays import FloatArray, IntArray
@@ -57,9 +71,12 @@ class Scratch(NamedTuple):
     direction: FloatArray
     scale: FloatArray
     belief: FloatArray
+    base: FloatArray
     value: FloatArray
     joint: FloatArray
+    store: FloatArray
     total: FloatArray
+    price: FloatArray
 
 
 class Indices(NamedTuple):
@@ -71,10 +88,22 @@ class Indices(NamedTuple):
     n_left: IntArray
     due: IntArray
     labels: IntArray
-    before: IntArray
-    tree: IntArray
-    parent: IntArray
+    variable: IntArray
+    place: IntArray
+    n_live: IntArray
+    at: IntArray
+    over: IntArray
+    n_over: IntArray
+    stride: IntArray
+    child: IntArray
+    sibling: IntArray
+    chosen: IntArray
+    trail: IntArray
+    live: IntArray
+    term: IntArray
     random: IntArray
+    before: IntArray
+    kept: IntArray
     levels: IntArray
 
 
@@ -101,7 +130,10 @@ def scratch_floats(n: Space) -> tuple[int, ...]:
         n.rows,
         n.labels,
         n.labels,
+        n.labels,
         n.most,
+        STORE,
+        n.rows,
         n.rows,
     )
 
@@ -110,7 +142,8 @@ def scratch_floats(n: Space) -> tuple[int, ...]:
 def scratch_ints(n: Space) -> tuple[int, ...]:
     """Returns how many whole numbers each field of `Indices` takes."""
     v = n.variables
-    return v, n.given, v, v, n.rows, v, v, v, v, 1, together(tree_ints(n, levels_for(n)))
+    piece = v, v, v, v, v, WIDTH * v, v, WIDTH * v, v, v, v, v, n.labels, TERM * (v + n.messages), 1
+    return (v, n.given, v, v, n.rows) + piece + (v, v, together(tree_ints(n, levels_for(n))))  # noqa: RUF005
 
 
 @driver
@@ -135,7 +168,8 @@ def improve_some(
     dual = make_dual(n, scratch.dual, part(watch, 0, watch.size))
     due = indices.due
     tight = Tight(dual.belief, dual.multiplier, indices.n_left, due, indices.trial, due, due, dual.belief)
-    prices, moves = Prices(*scratch[5:11]), Moves(*(indices[5:10] + scratch[11:]))
+    prices, piece = Prices(*scratch[5:11]), Piece(*(indices[5:20] + scratch[11:15]))
+    moves = Moves(indices.before, indices.kept, scratch.total, scratch.price)
     instance, plan, own, values = instance_of(batch, p), plan_at(reduced[0, 0]), scratch.own, proofs.values
     size = values[status.SIZE, p]
     slip = rounding(instance.graph, size)
@@ -167,7 +201,7 @@ def improve_some(
         closed, least = ascend(left, dual, tight, prices, amount, least, known)
         proofs.facts[status.N_SWEEPS, p] += amount
     elif kind == MOVE:
-        least = improve(left, dual, moves, indices.best, amount, least)
+        least = improve(left, dual, piece, moves, indices.best, amount, least)
     else:
         copy(dual.belief, prices.belief, 0, small.first[small.order.size])
         recall_prices(small, scratch.cost, dual, prices)
@@ -209,10 +243,13 @@ def improve_some(
 
 SEED = 7
 NOTHING = np.zeros((2, 0))  # in place of costs and tables
-SWEEPS, SWEPT, MOVES, NODES = 500, 2e7, 2048, 2000  # of a slice; of sweeps no more than go through so much; nodes grow
-SWEEP_TIME, MOVE_TIME, NODE_TIME = 12.0, 100.0, 40.0  # nanoseconds for what is left, for a table of it, for a variable
-WEIGHTS = {PRICE: 1.0, MOVE: 1.0, BRANCHING: 0.5}  # shares of the time
-STALLED, LEAST_WEIGHT = 0.9, 1 / 32  # by how much the share of a task shrinks that gained nothing, and how far
+SWEEPS, SWEPT, MOVES, NODES = 500, 2e7, 2**24, 2000  # of a slice; of sweeps no more than go through so much; nodes grow
+SWEEP_TIME, MOVE_TIME, NODE_TIME = 12.0, 4.0, 40.0  # nanoseconds for what is left, for work, for a variable
+WEIGHTS = {PRICE: 2.0, MOVE: 2.0, BRANCHING: 0.5}  # shares of the time
+STALLED, LEAST_WEIGHT = (
+    0.9,
+    1 / 4,
+)  # how far the share of a task shrinks each time that it gains nothing, and in all
 GAIN = 1e-4  # of the gap that a higher bound closes, to be a gain
 SPLIT = 50  # nodes for each sweep of branching, at least, mostly
 FEWEST, GROWTH = 2000, 4  # nodes where rules are all that is left, and how many times as many come next
@@ -263,7 +300,7 @@ class Improvement:
         self._work, self._p = work, p
         plan = work.plans_of(np.array([p]))[0]
         part: ImprovePlan = plan.part(IMPROVING)
-        self._slices = self._by_rules(plan) if part.reduction.leaves_rules else self._in_turns(part)
+        self._slices = self._by_rules(plan) if part.reduction.leaves_rules else self._with_followers(plan, part)
 
     def go(self, until: float) -> bool:
         """Takes one slice; whether the problem is still open, and there is time until then, of `now`."""
@@ -278,6 +315,45 @@ class Improvement:
             proofs.facts[status.OUTCOME, p] = status.OPEN
         return bool(proofs.facts[status.OUTCOME, p] == status.OPEN)
 
+    def _with_followers(self, plan: ProofPlan, part: ImprovePlan) -> Iterator[None]:
+        """Goes on with the problem without its followers, if enough variables follow others."""
+        from hasten.proof.steps import BEFORE_IMPROVING, prove
+
+        arrays, proofs, p, clock = self._work.arrays, self._work.proofs, self._p, self._work.clock
+        cost = arrays.cost[arrays.place[p, COSTS] : arrays.place[p + 1, COSTS]]
+        instance = Instance(plan.shape.graph, cost, arrays.table[arrays.place[p, TABLES] :])
+        followed = None if clock is None else follow(instance, clock.deadline)
+        if followed is None:
+            yield from self._in_turns(part)
+            return
+        inner = Work(followed.arrays, (plan_for(followed.shape),), nothing_known(1, len(followed.shape.graph.order)))
+        mine = proofs.labels[arrays.place[p, VARIABLES] : arrays.place[p + 1, VARIABLES]]
+        if proofs.values[status.BEST, p] < math.inf and (known := followed.reduced(mine)) is not None:
+            inner.proofs.labels[:] = known
+            inner.proofs.values[status.BEST, 0] = proofs.values[status.BEST, p]
+        inner.clock, inner.improves = clock, False
+        prove(inner, ONLY, BEFORE_IMPROVING)
+        improvement = Improvement(inner, 0) if inner.taking(IMPROVING, ONLY).size else None
+        least, facts = proofs.values[status.BEST, p], inner.proofs.facts
+        slip = 2.0 * rounding(plan.shape.graph, proofs.values[status.SIZE, p])
+        while True:
+            (cost_found, bound, _), outcome = inner.proofs.values[:, 0].tolist(), facts[status.OUTCOME, 0]
+            if cost_found < least:
+                least, labels = cost_found, followed.restored(inner.proofs.labels)
+                found = total_cost(*instance, labels)
+                if found < proofs.values[status.BEST, p] and rows_hold(plan.shape.graph, labels):
+                    mine[:], proofs.values[status.BEST, p] = labels, found
+                    proofs.facts[status.LABELS_BY, p] = status.BRANCH
+            if outcome == status.INFEASIBLE and proofs.values[status.BEST, p] == math.inf:
+                rule_out(proofs, p, status.BRANCH)
+            elif bound - slip > proofs.values[status.BOUND, p]:
+                take_bound(proofs, p, bound - slip, proofs.values[status.SIZE, p])
+            yield
+            if improvement is None or facts[status.OUTCOME, 0] not in (status.OPEN, status.STOPPED):
+                yield from self._in_turns(part)
+            facts[status.OUTCOME, 0] = status.OPEN
+            improvement.go(self._work.clock.deadline)
+
     def _in_turns(self, part: ImprovePlan) -> Iterator[None]:
         """Goes on by prices, moves and branching in turns."""
         values, some, space, p = self._work.proofs.values, np.array([self._p]), Space(*part.space), self._p
@@ -287,7 +363,7 @@ class Improvement:
         amount = {PRICE: max(1, int(min(SWEEPS, SWEPT / size))), MOVE: MOVES, BRANCHING: NODES}
         each = {
             PRICE: SWEEP_TIME * size,
-            MOVE: MOVE_TIME * size / max(1, graph.table_at.size),
+            MOVE: MOVE_TIME,
             BRANCHING: NODE_TIME * graph.order.size + SWEEP_TIME * size / SPLIT,
         }
         spent, weight = dict.fromkeys(WEIGHTS, 0.0), dict(WEIGHTS)
@@ -299,7 +375,7 @@ class Improvement:
             spent[task] += amount[task] * each[task]
             (cost, bound), gap = values[:2, p].tolist(), before[0] - before[1]
             gained = cost < before[0] or bound > before[1] + (GAIN * gap if gap < math.inf else 0.0)
-            weight[task] = WEIGHTS[task] if gained else max(weight[task] * STALLED, LEAST_WEIGHT)
+            weight[task] = WEIGHTS[task] if gained else max(weight[task] * STALLED, WEIGHTS[task] * LEAST_WEIGHT)
             if task == BRANCHING:
                 weight[task], amount[task] = WEIGHTS[task], 2 * amount[task]
             yield
