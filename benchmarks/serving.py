@@ -336,16 +336,18 @@ def beside(place: str, args: Any) -> dict[str, Any]:
 
 
 def restart(place: str, args: Any) -> dict[str, Any]:
-    """Seconds from the start of the process to the first ready, kernels cached."""
+    """Seconds from the start of the process to the first ready, kernels cached: by the clock, and of the processor."""
     ours(place).end()
-    found = []
+    found, cpu = [], []
     for _ in range(2 * args.rounds):
         server = ours(place)
+        cpu.append(server.cpu())
         found.append(server.seconds)
         server.end()
     return {
         "seconds to ready": [round(each, 2) for each in sorted(found)],
         "median": round(statistics.median(found), 2),
+        "median of the processor": round(statistics.median(cpu), 2),
     }
 
 

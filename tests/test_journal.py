@@ -12,6 +12,7 @@ import threading
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -156,6 +157,21 @@ def test_an_older_file_is_migrated_and_a_newer_one_refused(tmp_path, monkeypatch
     for read_only in (True, False):
         with pytest.raises(ModelError, match=r"newer hasten \(format 3\)\. Update hasten"):
             Journal(path, read_only=read_only)
+
+
+def test_a_file_of_the_first_format_is_read_on(tmp_path):
+    path = tmp_path / "a.journal"
+    with sqlite3.connect(path) as direct:
+        direct.execute(hasten.journal.MIGRATIONS[0])
+        data = [msgspec.msgpack.encode(each) for each in ([1, 2], {"a": 1})]
+        direct.executemany("INSERT INTO row (time, kind, data) VALUES (1.0, 'note', ?)", [(each,) for each in data])
+        direct.execute(f"PRAGMA application_id = {hasten.journal.OURS}")
+        direct.execute("PRAGMA user_version = 1")
+    direct.close()
+    with Journal(path) as journal:
+        assert journal.write([("asked", 3), ("asked", 4)]) == 4
+        assert [(row.number, row.data) for row in journal.rows()] == [(1, [1, 2]), (2, {"a": 1}), (3, 3), (4, 4)]
+        assert journal.counts() == {"note": 2, "asked": 2}
 
 
 @pytest.mark.parametrize("read_only", [True, False])

@@ -101,10 +101,10 @@ class Journal:
         with self._lock, self._told():
             if self._writer is None:
                 raise ProblemError(f"{self.path} was opened to read, or is closed. Open it to write.")
+            last = 0 if records else self._writer.execute(LAST).fetchone()[0]
             with _transaction(self._writer) if len(records) > 1 else nullcontext():
                 for n, kind, data in records:
-                    self._writer.execute(APPEND, (n, now, kind, data))
-            (last,) = self._writer.execute(LAST).fetchone()
+                    last = self._writer.execute(APPEND, (n, now, kind, data)).lastrowid
             self._room -= sum([ROW_BYTES + len(data) for _, _, data in records])
             if self._room <= 0:
                 self._drop_old(self._writer, last - sum([n for n, _, _ in records]), now)

@@ -180,7 +180,7 @@ def test_a_search_is_stepped_through(page):
     assert (told.text, back.is_enabled()) == ("Step 1 of 3", False)
     following.click()
     following.send_keys(Keys.ARROW_RIGHT)
-    cards = shown.find_elements(By.CSS_SELECTOR, "#explained .cards figure")
+    cards = shown.find_elements(By.CSS_SELECTOR, "#explained figure")
     assert told.text == "Step 3 of 3"
     assert [each.is_displayed() for each in cards] == [False, False, True]
     both.click()

@@ -12,7 +12,7 @@ import pytest
 from typer.main import get_command
 
 from hasten.cli import app
-from hasten.serve.metrics import Metrics
+from hasten.serve.telling import Metrics
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 SERVE = get_command(app).commands["serve"]  # type: ignore[attr-defined]

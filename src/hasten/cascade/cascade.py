@@ -16,7 +16,6 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from types import TracebackType
 from typing import Any, Generic
 
 import msgspec
@@ -189,10 +188,7 @@ class Cascade(Generic[Text]):
         asked = [each for each in questions if each.called]
         with self._lock:
             replies = [each.reply(len(self._taught)) for each in questions]
-            rows = [keeping.asked_row(self.task, each) for each in asked]
-            if self.journal is not None and self.journal.given:
-                rows += keeping.given_rows(self.task, questions, replies)
-            self._write(rows)
+            self._write(keeping.rows(self, asked, zip(questions, replies, strict=True)))
             for reply in replies:
                 self.counters.by_student += reply.source == "student"
                 self.counters.unanswered += reply.source == "nobody"
@@ -203,8 +199,7 @@ class Cascade(Generic[Text]):
 
     def _begin_audits(self) -> None:
         """Begins audits of sure answers, for each risk, and of unsure ones; risks allow errors, so alerts are short."""
-        levels: dict[str, float | None] = {WHOLE: None}
-        levels |= {name: 1 - risk for name, risk in self.risks.items()}
+        levels = {WHOLE: None} | {name: 1 - risk for name, risk in self.risks.items()}
         alarmed = min(ALERT, int(np.ceil(0.5 / min(self.risks.values()))))
         self._audits = {name: Audit(level, alarmed) for name, level in levels.items()}
         self._unsure = Audit(1 - max(self.risks.values()), 0)
@@ -256,7 +251,7 @@ class Cascade(Generic[Text]):
         with self._lock:
             held = (self._rng.random(len(texts)) < HELD).tolist()
             asked = [Asked(text, answer=text, held=out) for text, out in zip(texts, held, strict=True)]
-            self._write([keeping.asked_row(self.task, each) for each in asked])
+            self._write(keeping.rows(self, asked))
             self._take(asked)
         if self._is_due():
             self.learn()
@@ -368,7 +363,7 @@ class Cascade(Generic[Text]):
         self._pool = ThreadPoolExecutor(1, "hasten cascade")
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *error: object) -> None:
         pool, self._pool = self._pool, None
         if pool is not None:
             pool.shutdown(cancel_futures=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,21 +37,24 @@ TOLD = 1000  # notes
 # -- the journal ---------------------------------------------------------------------------------------------------
 
 
-def asked_row(task: Task[Any], asked: Asked) -> tuple[str, Any]:
-    """Returns the row of a question; an answer leaves out what its input says."""
-    given = task.to_json(asked.input)
-    answer = None if asked.answer is None else beyond(given, task.to_json(asked.answer))
-    row = {name: getattr(asked, name) for name in Asked.__struct_fields__}
-    return "audit" if asked.sure else "asked", row | {"input": given, "answer": answer}
+def rows(
+    cascade: Cascade[Any], asked: Sequence[Asked], given: Iterable[tuple[Asked, Reply[Any]]] = ()
+) -> list[tuple[str, Any]]:
+    """Returns the rows of questions, and of the student's answers if the journal wants them.
 
-
-def given_rows(task: Task[Any], asked: Sequence[Asked], replies: Sequence[Reply[Any]]) -> list[tuple[str, Any]]:
-    """Returns the rows of the answers that the student gave."""
-    rows = list[tuple[str, Any]]()
-    for each, reply in zip(asked, replies, strict=True):
+    An answer leaves out what its input says.
+    """
+    to_json, rows = cascade.task.to_json, list[tuple[str, Any]]()
+    if cascade.journal is None:
+        return rows
+    for each in asked:
+        told = {name: getattr(each, name) for name in Asked.__struct_fields__} | {"input": to_json(each.input)}
+        told["answer"] = None if each.answer is None else beyond(told["input"], to_json(each.answer))
+        rows.append(("audit" if each.sure else "asked", told))
+    for each, reply in given if cascade.journal.given else ():
         if reply.source == "student":
-            given = task.to_json(each.input)
-            told = {"at": reply.number, "input": given, "answer": beyond(given, task.to_json(reply.text))}
+            told = {"at": reply.number, "input": to_json(each.input)}
+            told["answer"] = beyond(told["input"], to_json(reply.text))
             rows.append(("given", told | {"version": reply.version, "probability": reply.probability}))
     return rows
 

@@ -69,7 +69,7 @@ def serve(
         from hasten.serve.app import App
         from hasten.serve.connection import Limits
         from hasten.serve.loading import Source
-        from hasten.serve.running import check_address, check_port, log_as_json, run
+        from hasten.serve.running import check_address, log_as_json, run, taken
     except ImportError as error:
         raise MissingExtra(f"{error.name} is not installed: pip install 'hasten[serve]'") from None
 
@@ -82,11 +82,11 @@ def serve(
     if token is not None and (len(token) < 16 or not token.isascii() or not token.isprintable()):
         raise ProblemError("A token has at least 16 characters, all of them printable ASCII.")
     check_address(host, token)
-    check_port(host, port)
-    log_as_json()
-    kept = None if journal is None else Journal(journal, max_bytes=journal_size * 2**20, given=True)
-    load = Source(str(model), structures, solver, name, task, black_box, risk, per_hour, kept, seconds)
-    limits = Limits(body=body * 2**20, seconds=seconds, waiting=waiting)
-    served = load()
-    app = App(served, replace(load, journal=None), limits=limits, token=token, journal=kept, processes=processes)
-    run(app, host, port)
+    with taken(host, port) as address:
+        log_as_json()
+        kept = None if journal is None else Journal(journal, max_bytes=journal_size * 2**20, given=True)
+        load = Source(str(model), structures, solver, name, task, black_box, risk, per_hour, kept, seconds)
+        limits = Limits(body=body * 2**20, seconds=seconds, waiting=waiting)
+        served = load()
+        app = App(served, replace(load, journal=None), limits=limits, token=token, journal=kept, processes=processes)
+        run(app, address)

@@ -25,10 +25,8 @@ from hasten.serve.batching import Batch, Batcher, Request
 from hasten.serve.connection import AGAIN, Call, HttpError, Limits, Reply
 from hasten.serve.lanes import Lane
 from hasten.serve.lifetime import PAGE
-from hasten.serve.metrics import Metrics
-from hasten.serve.openapi import describe
 from hasten.serve.served import Served
-from hasten.serve.telling import Teller
+from hasten.serve.telling import Metrics, Teller
 
 log = logging.getLogger("hasten.serve")
 TYPES = {"html": b"text/html; charset=utf-8", "js": b"text/javascript", "css": b"text/css"}
@@ -74,7 +72,7 @@ class App:
             "/v2": (b"GET", lambda call: said(about | {"extensions": ["binary_tensor_data"]})),
             "/v2/health/live": (b"GET", lambda call: said({"live": True})),
             "/v2/health/ready": (b"GET", self.is_ready),
-            "/openapi.json": (b"GET", lambda call: said(describe(served))),
+            "/openapi.json": (b"GET", lambda call: said(oip.describe(served))),
             "/metrics": (b"GET", self.prometheus),
             "/lifetime": (b"GET", self.windows),
             **dict.fromkeys(("/", "/page.css", "/page.js"), (b"GET", self.page)),

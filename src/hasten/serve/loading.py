@@ -121,7 +121,7 @@ def _program(source: Source, name: str, version: str) -> Served[Any]:
 def _cascade(source: Source, name: str, version: str) -> Served[Any]:
     from hasten.cascade import Budget, Cascade, load
     from hasten.cascade.boxes import box_of, nobody, task_of
-    from hasten.serve.cascades import ServedCascade
+    from hasten.serve.texts import ServedCascade
 
     if source.task is None or source.black_box is None:
         raise ProblemError(f"{source.path} is a cascade. Say which --task it is for, and its --black-box.")

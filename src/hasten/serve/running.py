@@ -26,26 +26,25 @@ WAIT = 0.02  # seconds between two looks for the last answers
 BACKLOG = 2048  # connections that the system holds until they are accepted
 
 
-def run(app: App, host: str, port: int) -> None:
+def run(app: App, address: socket.socket) -> None:
     """Serves until SIGTERM or Ctrl-C, then finishes what was accepted; a second one ends at once."""
     with suppress(ValueError, OSError):  # as many connections as the system allows
         hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    uvloop.run(_serve(app, host, port))
+    uvloop.run(_serve(app, address))
 
 
-async def _serve(app: App, host: str, port: int) -> None:
+async def _serve(app: App, address: socket.socket) -> None:
     loop, asked, connections = asyncio.get_running_loop(), asyncio.Semaphore(0), set[Connection]()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, asked.release)
     app.start(loop)
     server = await loop.create_server(
         lambda: Connection(app, app.limits, connections),  # type: ignore[arg-type, return-value]
-        host,
-        port,
+        sock=address,
         backlog=BACKLOG,
     )
-    host, port = server.sockets[0].getsockname()[:2]
+    host, port = address.getsockname()[:2]
     log.info("Listening.", extra={"host": host, "port": port, "model": app.served.name})
 
     async def told(seconds: float) -> bool:
@@ -108,10 +107,10 @@ def check_address(host: str, token: str | None) -> None:
         )
 
 
-def check_port(host: str, port: int) -> None:
-    """Refuses an address that cannot be listened on, before a model is loaded for it."""
+def taken(host: str, port: int) -> socket.socket:
+    """Takes an address, before a model is loaded for it."""
     try:
-        socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as error:
         why = str(error.strerror).partition(" (")[0]
         raise ProblemError(

@@ -1,13 +1,18 @@
-"""What the page is told of a server: counts of each batch, the latest inputs, and marks of what changed."""
+"""What a server tells of its answers: the page sees windows, the latest inputs and marks, Prometheus sees totals."""
 
 from __future__ import annotations
 
 import json
-from collections import deque
+import os
+import time
+from bisect import bisect_left
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 
+import hasten
 from hasten.serve.batching import Batch, Request
 from hasten.serve.lifetime import Answered, Lifetime, Window, bucket
 from hasten.serve.served import Served
@@ -97,3 +102,105 @@ class Teller(Lifetime):
         found = {name: state[name] for name in TRUST if state.get(name) is not None}
         alarms = [note for note in state.get("notes", ()) if "not trusted" in note]
         return found | ({"alarm": alarms[-1]} if alarms and not found.get("trusted", True) else {})
+
+
+# -- Prometheus ----------------------------------------------------------------------------------------------------
+
+BOUNDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)  # seconds
+COUNTED = "audits", "disagreements"
+SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+
+
+class Histogram:
+    """Counts of values up to some bounds, and their sum."""
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self.bounds, self.counts, self.sum = bounds, [0] * (len(bounds) + 1), 0.0
+
+    def add(self, value: float) -> None:
+        """Counts a value."""
+        self.counts[bisect_left(self.bounds, value)] += 1
+        self.sum += value
+
+    def lines(self, name: str, labels: str = "") -> Iterable[str]:
+        """Yields the lines of Prometheus."""
+        n, comma = 0, "," if labels else ""
+        for bound, count in zip((*map(str, self.bounds), "+Inf"), self.counts, strict=True):
+            n += count
+            yield f'{name}_bucket{{{labels}{comma}le="{bound}"}} {n}'
+        yield f"{name}_sum{{{labels}}} {self.sum}"
+        yield f"{name}_count{{{labels}}} {n}"
+
+
+class Metrics:
+    """All that was counted since the start."""
+
+    def __init__(self) -> None:
+        self.started = time.time()
+        self.latency = {"fast": Histogram(BOUNDS), "slow": Histogram(BOUNDS)}
+        self.batches = Histogram(SIZES)
+        self.responses: Counter[int] = Counter()
+        self.answers: Counter[tuple[str, bool]] = Counter()
+        self.asked = self.failed = 0
+
+    def batch(self, batch: Batch, now: float) -> None:
+        """Counts a batch."""
+        if batch.requests:
+            self.batches.add(len(batch.requests))
+        for request in batch.requests:
+            self.latency["slow" if request.slow else "fast"].add(now - request.call.began)
+            self.failed += isinstance(request.reply, BaseException)
+        self.answers.update(batch.sources)
+        self.asked += batch.n_asked
+
+    def text(self, model: str, state: Mapping[str, Any], gauges: Mapping[str, tuple[str, float]]) -> str:
+        """Returns everything as Prometheus reads it."""
+        labels = {"model": model, "version": state.get("version", ""), "hasten": hasten.__version__}
+        told = ",".join(f'{name}="{escape(value)}"' for name, value in labels.items())
+        answers = {f'{{source="{escape(s)}",proved="{str(p).lower()}"}}': n for (s, p), n in self.answers.items()}
+        responses = {f'{{status="{status}"}}': n for status, n in sorted(self.responses.items())}
+        agreement = dict(zip(("estimate", "low", "high"), state.get("agreement") or (), strict=False))
+        plain: list[tuple[str, str, str, Mapping[str, float]]] = [
+            ("info", "gauge", "The model, its version, and that of hasten.", {f"{{{told}}}": 1}),
+            ("answers_total", "counter", "Answers by the step that gave them, and whether they are proved.", answers),
+            ("black_box_calls_total", "counter", "Items handed to the slow lane.", {"": self.asked}),
+            ("failures_total", "counter", "Requests that could not be answered.", {"": self.failed}),
+            ("responses_total", "counter", "Responses by status.", responses),
+            ("memory_bytes", "gauge", "Memory of the server.", {"": memory()}),
+            ("start_time_seconds", "gauge", "When it started.", {"": self.started}),
+            *((name, "gauge", about, {"": value}) for name, (about, value) in gauges.items()),
+            *((f"{n}_total", "counter", f"{n.title()} so far.", {"": state[n]}) for n in COUNTED if n in state),
+        ]
+        if "trusted" in state:
+            plain.append(("trusted", "gauge", "Whether own answers are trusted.", {"": int(state["trusted"])}))
+        if agreement:
+            limits = {f'{{limit="{name}"}}': value for name, value in agreement.items()}
+            plain.append(("agreement", "gauge", "Agreement with the black box of late, and its limits.", limits))
+        lines = list[str]()
+        for name, kind, about, values in plain:
+            lines += _head(name, kind, about)
+            lines += [f"hasten_{name}{which} {value}" for which, value in values.items()]
+        lines += _head("seconds", "histogram", "Seconds from a whole request to its answer.")
+        for lane, histogram in self.latency.items():
+            lines += histogram.lines("hasten_seconds", f'lane="{lane}"')
+        lines += _head("batch_size", "histogram", "Requests answered at once.")
+        lines += self.batches.lines("hasten_batch_size")
+        return "\n".join(lines) + "\n"
+
+
+def _head(name: str, kind: str, about: str) -> tuple[str, str]:
+    return f"# HELP hasten_{name} {about}", f"# TYPE hasten_{name} {kind}"
+
+
+def escape(text: str) -> str:
+    """Returns a value of a label as Prometheus writes it."""
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def memory() -> int:
+    """Returns the bytes of memory that the server has, 0 where nobody can tell."""
+    try:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0

@@ -265,7 +265,7 @@ async function explain(each) {
 
 // One picture at a time, with ← and →; or all at once.
 function addSteps(part) {
-  const steps = [...part.querySelectorAll(".cards figure")];
+  const steps = [...part.querySelectorAll("figure")];
   if (steps.length < 2) return;
   let at = 0, all = false;
   const told = el("span", { "aria-live": "polite" }), back = el("button", { type: "button" }, "← Back"), next = el("button", { type: "button" }, "Next →"), both = el("button", { type: "button" }, "All");
@@ -283,7 +283,7 @@ function addSteps(part) {
   const bar = el("div", { class: "steps", role: "group", "aria-label": "Steps" }, back, told, next, both);
   bar.addEventListener("keydown", (event) => { if (event.key === "ArrowLeft") move(-1); else if (event.key === "ArrowRight") move(1); });
   part.classList.add("stepping");
-  part.querySelector(".cards").before(bar);
+  steps[0].before(bar);
   show();
 }
 
