@@ -153,9 +153,11 @@ def test_the_tag_commands_from_corpus_to_report(tmp_path):
         "\n".join(f"{w} {t}" for w, t in zip(s.words, s.tags, strict=True)) for s in made_up.generate(60, 0, "bio")
     ]
     corpus.write_text("\n\n".join(lines))
+    (tmp_path / "dev.conll").write_text("\n\n".join(lines[:9]))
     rule = ["--rule", "at most 2 B-person", "--bio"]
     trained = run(
-        cli.app, ["tag", "train", str(corpus), "-o", str(model), "--epochs", "2", "--dev", str(corpus), *rule]
+        cli.app,
+        ["tag", "train", str(corpus), "-o", str(model), "--epochs", "2", "--dev", str(tmp_path / "dev.conll"), *rule],
     )
     assert trained.exit_code == 0, trained.output
     assert "break the rules themselves" in trained.output
