@@ -298,7 +298,7 @@ def test_lazy_problems_are_resolved():
     ).all()
 
 
-def test_problems_without_an_answer_are_skipped_and_counted():
+def test_problems_without_an_answer_are_skipped():
     batch, answers = peaked(4)
     labels = answers.labels.copy()
     labels[batch.variable_at[1]] = -1
@@ -307,10 +307,9 @@ def test_problems_without_an_answer_are_skipped_and_counted():
     mixed[0] = Solution(batch[0], Status.INFEASIBLE, Source.SOLVER, None, math.inf, math.inf, False, 0)
     mixed[2] = Solution(batch[2], Status.TIME_LIMIT, Source.SOLVER, answers[2].labels, 0.0, 0.0, True, 0)
     learner = Learner(epochs=1, enforce=False, look_ahead=False).fit(batch, mixed)
-    assert learner.state.n_skipped == 2
     assert learner.n_examples == 2
     unusable = Learner(enforce=False, look_ahead=False).learn_one(batch[0], mixed[0])
-    assert unusable.state.n_skipped == 1
+    assert unusable.n_examples == 0
     assert not unusable.weights.any()
 
 
@@ -364,10 +363,10 @@ def test_answers_come_in_many_forms():
     ]
     for form in forms:
         assert (Learner(enforce=False, look_ahead=False).fit(batch, form).weights == flat.weights).all()
-    assert Learner(enforce=False, look_ahead=False).fit(batch, [None, *rows[1:]]).state.n_skipped == 1
+    assert Learner(epochs=1, enforce=False, look_ahead=False).fit(batch, [None, *rows[1:]]).n_examples == 29
     one = Learner(enforce=False, look_ahead=False).learn_one(batch[0], answers[0].names)
     assert (one.weights == Learner(enforce=False, look_ahead=False).learn_one(batch[0], answers[0]).weights).all()
-    assert Learner(enforce=False, look_ahead=False).learn_one(batch[0], None).state.n_skipped == 1
+    assert Learner(enforce=False, look_ahead=False).learn_one(batch[0], None).n_examples == 0
 
 
 def test_answers_that_do_not_fit_are_named():

@@ -169,6 +169,10 @@ def test_gradients_of_sums_are_not_differentiated_without_a_word() -> None:
     slopes = torch.autograd.grad(ht.NegativeLogLikelihood(layer)(own, gold), list(own.values()), create_graph=True)
     with pytest.raises(ProblemError, match="not differentiable again"):
         (slopes[0] ** 2).sum().backward()
+    square = ht.StructuredHinge(layer)(own, gold) ** 2
+    slopes = torch.autograd.grad(square, list(own.values()), create_graph=True)
+    with pytest.raises(ProblemError, match="not differentiable again"):
+        slopes[0].sum().backward()
 
 
 def test_autocast_and_checkpointing_change_nothing() -> None:

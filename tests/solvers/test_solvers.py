@@ -247,8 +247,9 @@ def test_structures_built_alike_share_a_model():
     assert solver.n_built == 1
 
 
-def test_only_the_last_models_are_kept():
-    solver = make_solver("highs", max_models=2)
+def test_only_the_last_models_are_kept(monkeypatch):
+    monkeypatch.setattr("hasten.solvers.base.MAX_MODELS", 2)
+    solver = make_solver("highs")
     shapes = [entity_relation(n) for n in (1, 2, 3)]
     for shape in (*shapes, shapes[2], shapes[1], shapes[0]):
         solver.solve(shape.problem(np.zeros(shape.n_labels)))
@@ -388,7 +389,7 @@ def test_an_unknown_name_lists_the_known_ones():
         make_solver(3)
     with pytest.raises(SolverError, match="go with a solver's name"):
         make_solver(lambda problem: None, time_limit=3)
-    with pytest.raises(SolverError, match=r"highs has no option foo=1\. It has time_limit, max_models"):
+    with pytest.raises(SolverError, match=r"highs has no option foo=1\. It has time_limit, interruptible"):
         make_solver("highs", foo=1)
     with pytest.raises(SolverError, match="number of seconds, or None for no limit; got '3'"):
         make_solver("brute", time_limit="3")

@@ -15,7 +15,6 @@ from pathlib import Path
 import naive
 import numpy as np
 import pytest
-from msgspec import structs
 from strategies import ARGUMENTS, ENTITIES, random_problem
 
 from hasten.errors import (
@@ -652,7 +651,7 @@ def test_everything_is_saved_and_goes_on_exactly(tmp_path):
     again.save(path)
     speedup.save(tmp_path / "other")
     kept = [Speedup.load(p, news())._state.learner.trace for p in (path, tmp_path / "other")]
-    assert [structs.replace(e, seconds=0) for e in kept[0]] == [structs.replace(e, seconds=0) for e in kept[1]]
+    assert kept[0] == kept[1]
     assert not list(tmp_path.glob(".*"))
 
 
@@ -782,10 +781,10 @@ FORGED = [
     (("learned", "learner", "averaged"), "no", "averaged must be True or False"),
     (("learned", "step"), 0, "Expected `float` > 0.0"),
     (("learned", "step"), math.inf, "Expected `float` <= "),
-    (("learned", "trace"), [[1, 2]], "length 9"),
+    (("learned", "trace"), [[1, 2]], "length 8"),
     (("learned", "trace", 0, 0), -1, "Expected `int` >= 0"),
-    (("learned", "trace", 0, 8), "soon", "Expected `float`"),
-    (("learned", "counts"), [1, 2], "length 3"),
+    (("learned", "trace", 0, 7), "soon", "Expected `float`"),
+    (("learned", "counts"), [1], "length 2"),
     (("learned", "rng", 3), 2**32, "Expected `int` <="),
     (("counters", "problems"), -1, "Expected `int` >= 0"),
     (("counters", "audits"), 1.5, "Expected `int`, got `float`"),

@@ -37,10 +37,12 @@ class Record:
 
     _fields: ClassVar[dict[str, bool]] = {}  # whether each field is of floats
     _places: ClassVar[dict[str, int]] = {}  # where in the buffer it says where each field starts
+    _blank: ClassVar[IntArray]  # the buffer of a record without numbers
 
     def __init_subclass__(cls) -> None:
         cls._fields = {name: kind == "FloatArray" for name, kind in cls.__annotations__.items()}
         cls._places = {name: 2 * number for number, name in enumerate(cls._fields)}
+        cls._blank = np.array([2 * len(cls._fields), 0] * len(cls._fields))
 
     def __init__(self, buffer: IntArray) -> None:
         self.buffer = buffer
@@ -55,20 +57,25 @@ class Record:
     @classmethod
     def start(cls, **fields: Any) -> Self:
         """Returns a record of some fields; the others are empty."""
-        return cls(np.array([2 * len(cls._fields), 0] * len(cls._fields))).then(**fields)
+        return cls(cls._blank).then(**fields)
 
     def then(self, **fields: Any) -> Self:
         """Returns a record with these fields in place of the first of them and all behind it; the others are empty."""
-        n, begin = 2 * len(self._fields), min(map(self._places.__getitem__, fields))
-        header, at = growing("q", self.buffer[:n].tobytes()), self.buffer.item(begin)
-        parts: list[Any] = [header, self.buffer[n:at]]
+        n, begun = len(self._blank), False
+        header, parts = growing("q", self.buffer[:n].tobytes()), list[Any]()
         for name, place in self._places.items():
-            if place >= begin:
-                part = np.ascontiguousarray(fields.get(name, ()), FLOAT if self._fields[name] else INT)
-                header[place], header[place + 1] = at, part.size
+            values = fields.get(name)
+            if not begun and values is not None:
+                begun, at = True, header[place]
+                parts.append(self.buffer[n:at])
+            if begun:
+                header[place], header[place + 1] = at, 0
+            if values is not None:
+                part = np.ascontiguousarray(values, FLOAT if self._fields[name] else INT)
+                header[place + 1] = part.size
                 at += part.size
                 parts.append(part)
-        return type(self)(np.frombuffer(bytearray().join(parts), INT))
+        return type(self)(np.frombuffer(bytearray().join((header, *parts)), INT))
 
     @classmethod
     def at(cls, address: int) -> Self:

@@ -11,6 +11,7 @@ from hasten.kernels.tolerance import EPS, EXACT, SLACK
 from hasten.support.arrays import BoolArray, FloatArray, IntArray, offsets, sizes_of, stable_order
 
 NOISE = 1e-9  # how far, relatively, a limit may be from the whole number that it stands for
+SIDES = np.array([[-SLACK], [SLACK]])
 NO_INTS, NO_FLOATS = np.zeros(0, dtype=np.int64), np.zeros(0)
 
 
@@ -43,9 +44,12 @@ def with_rows(graph: Graph, rows: Rows) -> Graph:
         nothing = np.zeros(n_labels + n + 2, dtype=np.int64)
         return graph.then(row_first=nothing[:1], cell_first=nothing[: n_labels + 1], link_first=nothing[: n + 1])
     term_row = np.arange(n_rows).repeat(sizes_of(rows.first))
-    cell, which = np.unique(term_row * n_labels + rows.label, return_inverse=True)
-    weight = np.bincount(which, rows.weight, len(cell))  # adds up the terms that a label has in a row, in their order
-    cell, weight = cell[weight != 0.0], weight[weight != 0.0]
+    cell, weight = term_row * n_labels + rows.label, rows.weight
+    if not (cell[1:] > cell[:-1]).all():
+        cell, which = np.unique(cell, return_inverse=True)
+        weight = np.bincount(which, weight, len(cell)).astype(float)  # adds up a label's terms in a row, in their order
+    if not weight.all():
+        cell, weight = cell[weight != 0.0], weight[weight != 0.0]
     row, label = cell // max(1, n_labels), cell % max(1, n_labels)
     variable = np.arange(n).repeat(sizes_of(first))[label]
     links = link(row, variable, weight, sizes_of(first))
@@ -113,13 +117,13 @@ def row_limits(low: FloatArray, high: FloatArray, integral: BoolArray) -> tuple[
     float takes; others have the slack of a solver.
     """
 
-    limits, inwards = np.array([low, high]), np.array([np.ceil(low), np.floor(high)])
-    size, stop = np.maximum(1.0, abs(limits)), np.rint(limits)
-    with np.errstate(invalid="ignore"):  # of infinite limits
-        is_off = abs(limits - stop) > np.minimum(SLACK, NOISE * size)  # 0.1 + 0.2 + 0.7 stands for 1; 0.999 does not
-    stop = np.where(is_off, inwards, stop)
-    found = np.where(integral, stop, limits + np.array([[-SLACK], [SLACK]]) * size) + 0.0  # no negative zero
-    least, most = np.where(np.isinf(limits), limits, found)
+    limits, is_finite = np.array([low, high]), np.isfinite([low, high])
+    finite = np.where(is_finite, limits, 0.0)
+    size, stop = np.maximum(1.0, abs(finite)), np.rint(finite)
+    is_off = abs(finite - stop) > np.minimum(SLACK, NOISE * size)  # 0.1 + 0.2 + 0.7 stands for 1; 0.999 does not
+    stop = np.where(is_off, [np.ceil(finite[0]), np.floor(finite[1])], stop)
+    found = np.where(integral, stop, finite + SIDES * size) + 0.0  # no negative zero
+    least, most = np.where(is_finite, found, limits)
     return least, most
 
 

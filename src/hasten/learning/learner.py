@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import logging
 import math
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -51,7 +50,6 @@ class Epoch(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     norm: Size  # of the last weights
     radius_phi: Size  # Theorem 1's R_phi: the largest |phi(v*) - phi(v)| of all updates so far
     radius_g: Size  # Theorem 1's R_g: the largest g(v*) - g(v) of all updates so far
-    seconds: Size
 
     @property
     def n_mistakes(self) -> int:
@@ -60,7 +58,7 @@ class Epoch(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
 
     def then(self, next: Epoch) -> Epoch:
         """Returns this pass and the next as one; weights and radii are the next one's."""
-        added = ("n_examples", "n_lost", "n_wrong", "n_blind", "seconds")
+        added = ("n_examples", "n_lost", "n_wrong", "n_blind")
         return structs.replace(next, **{name: getattr(self, name) + getattr(next, name) for name in added})
 
 
@@ -72,7 +70,6 @@ class State:
     step: float | None = None
     weights: learn.Weights | None = None
     trace: list[Epoch] = field(default_factory=list)
-    n_skipped: int = 0  # problems without a usable answer
     n_forbidden: int = 0  # answers that the enforced constraints forbid
     n_passes: int = 0  # of `fit`; what came after is one entry of the trace
     rng: np.random.Generator | None = None
@@ -152,7 +149,6 @@ class Learner:
         labels, usable = read_answers(batch, answers)
         self.state = State()
         self._begin(batch)
-        self.state.n_skipped += len(batch) - len(usable)
         for n in range(self.epochs):
             epoch, usable = self.pass_over(batch, labels, usable)
             log.info("Learning, epoch %d of %d: %d mistakes.", n + 1, self.epochs, epoch.n_mistakes)
@@ -167,9 +163,7 @@ class Learner:
         batch = as_batch(problems).resolved()
         labels, usable = read_answers(batch, answers)
         self._begin(batch)
-        state = self.state
-        state.n_skipped += len(batch) - len(usable)
-        epoch, _ = self.pass_over(batch, labels, usable)
+        state, (epoch, _) = self.state, self.pass_over(batch, labels, usable)
         state.trace[state.n_passes :] = [each.then(epoch) for each in state.trace[state.n_passes :]] or [epoch]
         return self
 
@@ -260,7 +254,7 @@ class Learner:
         state, learned = self.state, self._learned()
         assert state.rng is not None
         assert state.step is not None
-        began, blind = time.perf_counter(), int(learned.n_blind[0])
+        blind = int(learned.n_blind[0])
         order = state.rng.permutation(usable) if self.shuffle and len(usable) > 1 else usable
         options = nodes.Options(int(self.width), math.inf, bool(self.enforce), bool(self.look_ahead))
         outcome = np.zeros(len(order), dtype=np.int64)
@@ -273,7 +267,7 @@ class Learner:
         epoch = Epoch(
             *(len(order) - n_forbidden, n_lost, int((outcome == learn.WRONG).sum())),
             *(int(learned.n_blind[0]) - blind, state.step, float(np.linalg.norm(learned.w))),
-            *(self.radius_phi, self.radius_g, time.perf_counter() - began),
+            *(self.radius_phi, self.radius_g),
         )
         return epoch, np.setdiff1d(usable, order[forbidden]) if n_forbidden else usable
 

@@ -55,6 +55,11 @@ class Shapes:
                 table[start + at : start + at + kind.size] = own + costs[name].ravel()
         return table
 
+    def starts(self, s: int) -> dict[str, int]:
+        """Returns where the tables that are brought start among those of a structure, by kind."""
+        found: dict[str, int] = self._blocks[self._block[s]][1]
+        return found
+
     def brought(self, table: FloatArray) -> dict[str, FloatArray]:
         """Returns the sums of the entries of all tables that were brought, by kind."""
         kinds = {name: self.structures[0].schema.factors[name] for name in self.kinds}

@@ -234,9 +234,8 @@ class LearningSet:
         n = self.n_learned if n is None else n
         key = (width, n, paper)
         if key not in self._learned:
-            how: dict[str, Any] = {"epochs": self.epochs}
-            ours = Learner(width, enforce=False, look_ahead=False, seed=self.seed, **how)
-            learner = Learner.paper(width, **how) if paper else ours
+            ours = Learner(width, enforce=False, look_ahead=False, seed=self.seed, epochs=self.epochs)
+            learner = Learner.paper(width, epochs=self.epochs) if paper else ours
             guided = True if paper else None
             answer = Search(width, enforce=False, look_ahead=False, guided=guided, learner=learner)
             speedup = Speedup.paper(self.batch.structures[0].schema, answer=answer, seed=self.seed)

@@ -129,12 +129,13 @@ def answer_at_once(batch: Batch, proofs: Proofs) -> None:
 
 def solutions_of(batch: Batch, proofs: Proofs) -> Solutions:
     """Returns the answers that kernels wrote."""
-    answer_at_once(batch, proofs)
     labels, (cost, bound, _), facts = proofs
-    if batch.soft:
-        prove_met(proofs, complete_answers(batch, labels, cost, bound))
     answered = np.isfinite(cost)
-    if not answered.all():
+    if batch.soft or not answered.all():
+        answer_at_once(batch, proofs)
+        if batch.soft:
+            prove_met(proofs, complete_answers(batch, labels, cost, bound))
+        answered = np.isfinite(cost)
         labels[np.repeat(~answered, batch.n_variables)] = -1
     status, source = STATUS[facts[OUTCOME], answered.view(np.int8)], SOURCE[facts[LABELS_BY]]
     return Solutions(batch, labels, cost, bound, answered, status, source, batch.n_variables.copy())

@@ -258,9 +258,9 @@ class FlatWork:
             raise ProblemError("A speedup that learns as it works cannot be copied to shards. Set learn=False.")
         if not self.structures:
             raise ProblemError("Flat problems need structures: name at least one.")
-        self.begin(0)
         for shape in self.structures.values():  # a speedup that cannot answer is refused now
-            self._mine.predict(shape.batch(np.zeros((1, shape.n_labels))))
+            self.speedup.for_shard(0).predict(shape.batch(np.zeros((1, shape.n_labels))))
+        self.begin(0)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return FlatWork, (self.speedup, dict(self.structures))

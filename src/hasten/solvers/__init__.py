@@ -63,7 +63,7 @@ def make_solver(solver: str | Solver | Callable[[Problem], Any], **options: Any)
         labels (numbers or names), to None if there is no valid labelling, or to a `Solution`. Answers from
         outside are scored and checked like all others.
     options
-        Settings of a solver that is named: ours (`time_limit`, in seconds, `max_models`, `interruptible`), and those of
+        Settings of a solver that is named: ours (`time_limit`, in seconds, `interruptible`), and those of
         its own package, by the names that they have there: `make_solver("highs", mip_rel_gap=0.01)`. Those that it does
         not know are refused.
     """

@@ -39,6 +39,7 @@ from hasten.support.threads import renew_after_fork
 log = logging.getLogger(__name__)
 LATE = 0.02  # seconds after its own limit that a solver is asked to stop
 MAX_CUTS = 20  # in one call
+MAX_MODELS = 64  # that a solver keeps
 LEFT_BEHIND: list[object] = []  # by a fork, half at work: not even to be destroyed
 
 
@@ -139,19 +140,17 @@ class BaseSolver(ABC):
 
 
 class ModelSolver(BaseSolver):
-    """A solver with a model for each structure, of which it keeps the `max_models` last used."""
+    """A solver with a model for each structure, of which it keeps the last used."""
 
     range: ClassVar[float] = 1e6  # see hasten.solvers.objective
 
     def __init__(
         self,
         time_limit: float | None = None,
-        max_models: int = 64,
         interruptible: bool = True,
         native: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(time_limit, interruptible)
-        self.max_models = max_models
         self.native = dict(native or {})
         if self.native:
             self._check_native()
@@ -183,7 +182,7 @@ class ModelSolver(BaseSolver):
         raise self._unknown(*self.native)
 
     def _unknown(self, *options: str, why: object = "") -> SolverError:
-        own = "time_limit, max_models, interruptible"
+        own = "time_limit, interruptible"
         return SolverError(
             f"{self.name} has no option {', '.join(options)}. It has {own}, and those of its package, spelled as there."
             + (f" ({why})" if why else "")
@@ -238,7 +237,7 @@ class ModelSolver(BaseSolver):
             model = self._build(compiled.graph, self._cuts.get(compiled, ()))
             self._models[compiled] = Layout(compiled.graph), model
             self.n_built += 1
-            while len(self._models) > max(1, self.max_models):
+            while len(self._models) > MAX_MODELS:
                 self._models.popitem(last=False)
         self._models.move_to_end(compiled)
         return self._models[compiled]

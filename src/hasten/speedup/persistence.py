@@ -55,7 +55,7 @@ class _Learner(Struct, forbid_unknown_fields=True):
     learner: dict[str, Any]
     step: Positive | None
     trace: list[Epoch]
-    counts: tuple[Count, Count, Count]
+    counts: tuple[Count, Count]
     rng: RngRow | None
 
 
@@ -104,7 +104,7 @@ def content(speedup: Speedup) -> tuple[Tensors, dict[str, str]]:
     learner, choice = known.learner, known.choice
     if learner is not None and learner.state.weights is not None:
         state = learner.state
-        counts = state.n_skipped, state.n_forbidden, state.n_passes
+        counts = state.n_forbidden, state.n_passes
         kept.learned = _Learner(_written(learner), state.step, state.trace, counts, _rng_written(state.rng))
         tensors |= {f"learned/{name}": np.array(value) for name, value in learner.state.weights._asdict().items()}
     if choice is not None:
@@ -243,7 +243,7 @@ def _learner_read(kept: _Learner, tensors: Tensors, schema: Schema) -> Learner:
     state = learner.state
     state.schema, state.step, state.trace, state.rng = schema, kept.step, kept.trace, _rng(kept.rng)
     state.weights = Weights(*(tensors[f"learned/{name}"].copy() for name in Weights._fields))
-    state.n_skipped, state.n_forbidden, state.n_passes = kept.counts
+    state.n_forbidden, state.n_passes = kept.counts
     with np.errstate(over="ignore"):
         if not np.isfinite(learner.weights).all():
             raise Misfit("the average of its weights is not finite")

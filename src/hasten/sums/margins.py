@@ -10,15 +10,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hasten.errors import ProblemError, TooWide
+from hasten.errors import TooWide
 from hasten.model.batch import Batch, as_batch
 from hasten.model.compiled import Compiled
 from hasten.model.problem import Problem
 from hasten.proof.certifier import Certifier
+from hasten.proof.ranking import confidence, second_least
 from hasten.sums.distribution import Problems, labels_alone, plans_for, run
 from hasten.sums.plan import MAX_JOIN, plan_sums
 from hasten.support.arrays import BoolArray, FloatArray, IntArray, ints, offsets, ranges, sizes_of
-from hasten.support.checks import check_number, check_whole
+from hasten.support.checks import check_whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,26 +44,14 @@ class Margins:
     @property
     def margin(self) -> FloatArray:
         """For each variable, how much more its second best label costs; inf where there is none."""
-        first = self.first
-        order = np.lexsort((self.excess, np.arange(len(first) - 1).repeat(sizes_of(first))))
-        several = sizes_of(first) > 1
-        found = np.full(len(first) - 1, np.inf)
-        found[several] = self.excess[order[first[:-1][several] + 1]]
-        return found
+        return second_least(self.excess, self.first)
 
     def confidence(self, temperature: float = 1.0) -> FloatArray:
         """For each variable, the share of its best label, each weighing exp(-excess / temperature).
 
         It is 1 where no other label is possible, and nan without a valid labelling.
         """
-        check_number("temperature", temperature)
-        if not 0.0 < temperature < np.inf:
-            raise ProblemError(f"temperature must be above 0, and finite; got {temperature}.")
-        first = self.first
-        with np.errstate(over="ignore", under="ignore", divide="ignore"):
-            weights = np.exp(-self.excess / temperature)
-            total = np.add.reduceat(weights, first[:-1]) if len(first) > 1 else np.zeros(0)
-            return np.where(total > 0.0, 1.0 / total, np.nan)
+        return confidence(self.excess, self.first, temperature)
 
 
 def min_marginals(problems: Problems, *, max_join: int = MAX_JOIN, n_jobs: int = 1) -> Margins:

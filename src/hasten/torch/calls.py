@@ -252,7 +252,7 @@ OPERATIONS = {
         lambda call: [*_like_values(call), *_like_values(call), _like_values(call)[0].bool(), *_like_labels(call)],
     ),
     "loss": Operation(valued, _like_valued, _sloped, n_smooth=1, reads=False),
-    "loss slopes": Operation(slopes, _like_slopes),
+    "loss slopes": Operation(slopes, _like_slopes, _refuse),
     "sums": Operation(valued, _like_valued, _sloped, n_smooth=1),
     "sums slopes": Operation(slopes, _like_slopes, _refuse),
     "sample": Operation(

@@ -271,7 +271,8 @@ def _matmul(left: Tensor, right: Tensor) -> Tensor:
 
 def _add_up(group: Group, operands: list[tuple[Operand, Tensor]], _: State) -> Tensor:
     """Returns the logarithm of the sum over what goes, term by term."""
-    shape, total = group.join.shape, torch.zeros((), dtype=torch.float64)
+    shape = group.join.shape
+    total: Any = 0.0
     for operand, tensor in operands:
         lengths = [size if axis in operand.axes else 1 for axis, size in enumerate(shape)]
         total = total + tensor.reshape(*tensor.shape[:2], *lengths)

@@ -27,7 +27,7 @@ from hasten.model.solution import Solutions
 from hasten.search.beam import BeamSearch
 from hasten.speedup.skipping import Calibration, Calibrator, GatedSearch
 from hasten.support.arrays import FloatArray, IntArray, ranges
-from hasten.support.checks import check_whole
+from hasten.support.checks import brief, check_whole
 from hasten.torch.calls import as_tensors
 from hasten.torch.layer import Layer, Sizes
 
@@ -100,7 +100,8 @@ class Gate(nn.Module):
         """Learns from batches `(inputs, scores, lengths)` without labels; computes all of their expensive scores."""
         if self.cheap is not None:
             batch, cheap = self._gathered(batches)
-            self.gate = self.gate.seeing(cheap).fit(batch, self.layer.inference.answer(batch))
+            fitted = self.gate.seeing(cheap).fit(batch, self.layer.inference.answer(batch))
+            self.gate = fitted.seeing(dict.fromkeys(self.expensive))  # without these inputs
         self.chosen, self.max_doubt = None, 0.0
         return self
 
@@ -222,13 +223,20 @@ class Asked:
         first = next(module.parameters(), None) if isinstance(module, nn.Module) else None
         with torch.inference_mode():
             scores = module(self.inputs, torch.from_numpy(index).to("cpu" if first is None else first.device))
-        n_labels = len(self.gate.layer.inference.layout.fields[name].kind)
-        if not isinstance(scores, Tensor) or scores.shape != (len(index), n_labels):
+        kind, sign = self.gate.layer.inference.layout.fields[name].kind, self.gate.layer.inference.sign
+        if not isinstance(scores, Tensor) or scores.shape != (len(index), len(kind)):
+            got = f"shape {tuple(scores.shape)}" if isinstance(scores, Tensor) else brief(scores)
             raise ProblemError(
-                f"The module of {name} returned {tuple(getattr(scores, 'shape', ())) or type(scores).__name__} for "
-                f"{len(index)} requests. Return a tensor ({len(index)}, {n_labels}): a score for each label."
+                f"The module of {name} returned {got} for {len(index)} requests. Return a tensor "
+                f"({len(index)}, {len(kind)}): a score for each label."
             )
         found: FloatArray = scores.detach().double().cpu().numpy()
+        for r, label in np.argwhere(~(sign * found > -np.inf))[:1].tolist():
+            b, *cell = index[r].tolist()
+            raise ProblemError(
+                f"Example {b}, {name}{cell}: the module returned the score {found[r, label]} for {kind.labels[label]}. "
+                f"Scores are finite, or {-sign * -np.inf} to forbid a label."
+            )
         return found
 
     @property
@@ -242,7 +250,10 @@ class Asked:
 
         def cheap(problems: IntArray, variables: IntArray) -> Any:
             at = self.batch.variable_at[problems] + variables
-            return _features(given(self.inputs, torch.from_numpy(index[at])))
+            found = _features(given(self.inputs, torch.from_numpy(index[at])))
+            if len(found[0] if isinstance(found, tuple) else found) != len(at):
+                raise ProblemError(f"The cheap features of {name} need a row for each of {len(at)} requests.")
+            return found
 
         return cheap
 
@@ -260,7 +271,7 @@ def _room(layer: Layer, name: str, given: Mapping[str, Tensor], lengths: Sizes |
     known = {size: torch.as_tensor(each) for size, each in layout.by_size(lengths).items()}
     n = len(next(iter([*given.values(), *known.values()]), ()))
     for size, each in known.items():
-        dims[size] = int(each.max()) if n else 0
+        dims[size] = each.shape[1] if each.ndim == 2 else int(each.max()) if n else 0
     for other, scores in given.items():
         for axis, dim in zip(layout.fields[other].axes, scores.shape[1:], strict=False):
             dims[axis] = max(dim, dims.get(axis, 0))
@@ -274,8 +285,8 @@ def _room(layer: Layer, name: str, given: Mapping[str, Tensor], lengths: Sizes |
 def _features(given: Any) -> Any:
     """Returns cheap features as a gate reads them: ids, or ids and values; floats are values of numbered features."""
     if isinstance(given, tuple):
-        return tuple(each.detach().cpu().numpy() for each in given)
-    features = given.detach().cpu()
+        return tuple(torch.as_tensor(each).detach().cpu().numpy() for each in given)
+    features = torch.as_tensor(given).detach().cpu()
     if not features.is_floating_point():
         return features.numpy()
     return np.tile(np.arange(features.shape[1]), (len(features), 1)), features.double().numpy()

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from hasten.kernels.layout import TABLE
 from hasten.padded.kernels import IGNORED
 from hasten.padded.search import Inference
 from hasten.padded.shapes import Placed
@@ -86,14 +87,10 @@ def _structure_on(engine: Inference, placed: Placed, call: Call) -> OnDevice:
             for score, _, label, _, width, size in runs[first[number[0]] : first[number[0] + 1]].tolist():
                 index[label : label + width * size] = begin + score + np.arange(width * size)
             begin += int(np.prod(shape[1:]))
-        kinds = {name: structure.schema.factors[name] for name in placed.shapes.kinds}
-        where = structure._table_starts
-        starts = {name: where[kind.index] for name, kind in kinds.items() if kind.index in where}
-        table = -structure.graph.table.copy()
-        for name, at in starts.items():
-            own = kinds[name].table
-            table[at : at + kinds[name].size] = 0.0 if own is None else -own.ravel()
+        nothing = {name: np.zeros(structure.schema.factors[name].size) for name in placed.shapes.kinds}
+        at = placed.rows(1)[1][0, TABLE]
+        table = -placed.shapes.table(nothing)[at : at + structure.graph.table.size]
         tensors = [torch.from_numpy(each).to(device) for each in (index, -placed.shapes.prices[s], table)]
-        known[key] = OnDevice(tensors[0], tensors[1], tensors[2], starts)
+        known[key] = OnDevice(tensors[0], tensors[1], tensors[2], placed.shapes.starts(s))
     found: OnDevice = known[key]
     return found

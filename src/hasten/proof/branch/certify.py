@@ -98,25 +98,23 @@ def certify(
         if (nodes > 0 or not effort.strict) and not stopped(watch):
             ended, least, more = search(left, scratch.dual, scratch.tight, nodes, least, known)
             n_nodes += more
-    more_sweeps = effort.max_sweeps > n_sweeps and not stopped(watch)
-    if outcome == status.OPEN and ended == LIMIT and more_sweeps and not by_rows:
-        few = effort.max_sweeps - n_sweeps
-        outcome, least, higher, more = prove(left, few, scratch.dual, least, known, scratch.trial, -1)
-        bound, n_sweeps = max(bound, higher), n_sweeps + more
-    if outcome == status.OPEN and ended == LIMIT and not by_rows:
-        bound = max(bound, safe_bound(small, scratch.cost, scratch.work, scratch.dual))
-    if outcome == status.INFEASIBLE:
+    elif outcome == status.OPEN and ended == LIMIT:
+        if effort.max_sweeps > n_sweeps and not stopped(watch):
+            few = effort.max_sweeps - n_sweeps
+            outcome, least, higher, more = prove(left, few, scratch.dual, least, known, scratch.trial, -1)
+            bound, n_sweeps = max(bound, higher), n_sweeps + more
+        if outcome == status.OPEN:
+            bound = max(bound, safe_bound(small, scratch.cost, scratch.work, scratch.dual))
+            nodes = max_nodes - n_nodes
+            if nodes > 0 and not stopped(watch):
+                ended, least, more = branch(left, scratch.dual, scratch.tree, effort, nodes, least, known)
+                n_nodes += more
+    if outcome == status.INFEASIBLE or (ended == FINISHED and least == np.inf):
         return status.INFEASIBLE, np.inf, np.inf, step, n_sweeps, n_nodes
-    if outcome == status.OPEN and ended == LIMIT and max_nodes > n_nodes and not by_rows and not stopped(watch):
-        nodes = max_nodes - n_nodes
-        ended, least, more = branch(left, scratch.dual, scratch.tree, effort, nodes, least, known)
-        n_nodes += more
     bound -= slip
     if gap > 0.0:
         bound = np.ceil(bound)
     if ended == FINISHED:
-        if least == np.inf:
-            return status.INFEASIBLE, np.inf, np.inf, step, n_sweeps, n_nodes
         bound = max(bound, least if gap > 0.0 else prune_above(least, size, 2.0 * slip))
     if least < best_cost:
         restore(reduced.plan, instance.cost, instance.table, scratch.work, scratch.kept, scratch.labels)

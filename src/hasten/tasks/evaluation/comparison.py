@@ -33,6 +33,7 @@ from hasten.tasks.task import Baseline, Model, Task
 
 ILP, CERTIFIED, GREEDY, BEAM, SPEEDUP = "ILP", "certified", "greedy search", "beam search", "speedup"
 LEAST = 4  # texts
+SHARE = 0.7  # of them that train
 WIDTHS = (2, 8)
 
 
@@ -40,18 +41,15 @@ WIDTHS = (2, 8)
 class Comparison(Study):
     """A task, its labelled texts, and how to compare methods on them.
 
-    `test` are the texts to test on; without it, `share` of the texts train and the rest test, drawn by the seed.
+    `test` are the texts to test on; without it, 70% of the texts train and the rest test, drawn by the seed.
     """
 
     task: Task[Any]
     texts: Sequence[Any]
     test: Sequence[Any] | None = None
-    share: float = 0.7
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 < self.share < 1:
-            raise CorpusError(f"A share of {self.share} cannot train. Give one between 0 and 1.")
         least = min(len(self.texts), LEAST if self.test is None else len(self.test))
         if least < (LEAST if self.test is None else 1):
             raise CorpusError(f"Got {len(self.texts)} labelled texts; a comparison needs {LEAST} at least. Give more.")
@@ -62,7 +60,7 @@ class Comparison(Study):
             train, test, numbers = self.texts, self.test, np.arange(len(self.test))
         else:
             order = np.random.default_rng(how.seed).permutation(len(self.texts))
-            cut = min(max(1, round(self.share * len(order))), len(order) - 1)
+            cut = min(max(1, round(SHARE * len(order))), len(order) - 1)
             numbers = np.sort(order[cut:])
             train, test = ([self.texts[n] for n in some] for some in (order[:cut], numbers))
         model = self.task.train(train, seed=how.seed, tell=how.tell)
