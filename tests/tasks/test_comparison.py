@@ -155,9 +155,7 @@ def test_the_tag_commands_from_corpus_to_report(tmp_path):
     dev = tmp_path / "dev.conll"
     dev.write_text("\n\n".join(lines[:20]))
     rule = ["--rule", "at most 2 B-person", "--bio"]
-    trained = run(
-        cli.app, ["tag", "train", str(corpus), "-o", str(model), "--epochs", "2", "--dev", str(dev), *rule]
-    )
+    trained = run(cli.app, ["tag", "train", str(corpus), "-o", str(model), "--epochs", "2", "--dev", str(dev), *rule])
     assert trained.exit_code == 0, trained.output
     assert "break the rules themselves" in trained.output
     assert "every entity" in trained.output
