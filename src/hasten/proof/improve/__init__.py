@@ -184,10 +184,7 @@ def improve_some(
             keep((floats, ints, watch))
             return
         own[BEGUN], indices.random[0] = 1.0, 1 + seed % 2147483646
-        least = own[COST] = values[status.BEST, p]
-        if least < np.inf:
-            for x in range(plan.keep.size):
-                indices.best[x] = mine[plan.keep[x]]
+        least = own[COST] = np.inf
         for at in range(small.first[1]):
             scratch.cost[at] += constant
         start_dual(small, scratch.cost, dual)
@@ -195,6 +192,10 @@ def improve_some(
         keep_prices(small, dual, prices)
         own[CURRENT] = own[EXCESS] = np.inf
         closed = constant == np.inf or not count_left(small, tight, 1) or not tighten_rows(small, tight, dual.watch)
+    if values[status.BEST, p] < least:
+        least = own[COST] = values[status.BEST, p]
+        for x in range(plan.keep.size):
+            indices.best[x] = mine[plan.keep[x]]
     if closed:
         pass
     elif kind == PRICE:
@@ -246,6 +247,7 @@ NOTHING = np.zeros((2, 0))  # in place of costs and tables
 SWEEPS, SWEPT, MOVES, NODES = 500, 2e7, 2**24, 2000  # of a slice; of sweeps no more than go through so much; nodes grow
 SWEEP_TIME, MOVE_TIME, NODE_TIME = 12.0, 4.0, 40.0  # nanoseconds for what is left, for work, for a variable
 WEIGHTS = {PRICE: 2.0, MOVE: 2.0, BRANCHING: 0.5}  # shares of the time
+WITH_FOLLOWERS = {PRICE: 0.25, MOVE: 1.0}  # where bounds are of the problem without its followers
 STALLED, LEAST_WEIGHT = (
     0.9,
     1 / 4,
@@ -300,6 +302,7 @@ class Improvement:
         self._work, self._p = work, p
         plan = work.plans_of(np.array([p]))[0]
         part: ImprovePlan = plan.part(IMPROVING)
+        self.spent = 0.0  # nanoseconds, as estimated: what is measured would differ from run to run
         self._slices = self._by_rules(plan) if part.reduction.leaves_rules else self._with_followers(plan, part)
 
     def go(self, until: float) -> bool:
@@ -310,52 +313,53 @@ class Improvement:
         if proofs.facts[status.OUTCOME, p] != status.OPEN or overflows or at >= until or stop.is_set():
             return False
         self._work.clock = Clock(together=until - at, stop=stop)
-        next(self._slices)
+        self.spent += next(self._slices)
         if proofs.facts[status.OUTCOME, p] == status.STOPPED:
             proofs.facts[status.OUTCOME, p] = status.OPEN
         return bool(proofs.facts[status.OUTCOME, p] == status.OPEN)
 
-    def _with_followers(self, plan: ProofPlan, part: ImprovePlan) -> Iterator[None]:
-        """Goes on with the problem without its followers, if enough variables follow others."""
+    def _with_followers(self, plan: ProofPlan, part: ImprovePlan) -> Iterator[float]:
+        """Goes on with the problem without its followers, if enough variables follow others, and moves with them."""
         from hasten.proof.steps import BEFORE_IMPROVING, prove
 
         arrays, proofs, p, clock = self._work.arrays, self._work.proofs, self._p, self._work.clock
-        cost = arrays.cost[arrays.place[p, COSTS] : arrays.place[p + 1, COSTS]]
+        values, cost = proofs.values[:, p], arrays.cost[arrays.place[p, COSTS] : arrays.place[p + 1, COSTS]]
         instance = Instance(plan.shape.graph, cost, arrays.table[arrays.place[p, TABLES] :])
         followed = None if clock is None else follow(instance, clock.deadline)
         if followed is None:
-            yield from self._in_turns(part)
+            yield from self._in_turns(part, WEIGHTS)
             return
         inner = Work(followed.arrays, (plan_for(followed.shape),), nothing_known(1, len(followed.shape.graph.order)))
         mine = proofs.labels[arrays.place[p, VARIABLES] : arrays.place[p + 1, VARIABLES]]
-        if proofs.values[status.BEST, p] < math.inf and (known := followed.reduced(mine)) is not None:
-            inner.proofs.labels[:] = known
-            inner.proofs.values[status.BEST, 0] = proofs.values[status.BEST, p]
+        least, state, moving = math.inf, inner.proofs, self._in_turns(part, WITH_FOLLOWERS)
+        slip, spent, improvement = 2.0 * rounding(instance.graph, values[status.SIZE]), 0.0, None
         inner.clock, inner.improves = clock, False
-        prove(inner, ONLY, BEFORE_IMPROVING)
-        improvement = Improvement(inner, 0) if inner.taking(IMPROVING, ONLY).size else None
-        least, facts = proofs.values[status.BEST, p], inner.proofs.facts
-        slip = 2.0 * rounding(plan.shape.graph, proofs.values[status.SIZE, p])
         while True:
-            (cost_found, bound, _), outcome = inner.proofs.values[:, 0].tolist(), facts[status.OUTCOME, 0]
-            if cost_found < least:
-                least, labels = cost_found, followed.restored(inner.proofs.labels)
+            if values[status.BEST] < least:
+                least, known = values[status.BEST], followed.reduced(mine)
+                if known is not None and least < state.values[status.BEST, 0]:
+                    state.labels[:], state.values[status.BEST, 0] = known, least
+            if improvement is None:
+                prove(inner, ONLY, BEFORE_IMPROVING)
+                improvement = Improvement(inner, 0)
+            elif improvement.spent <= spent and state.facts[status.OUTCOME, 0] in (status.OPEN, status.STOPPED):
+                state.facts[status.OUTCOME, 0], inner.clock = status.OPEN, self._work.clock
+                improvement.go(inner.clock.deadline)
+            else:
+                spent += next(moving)
+            if state.values[status.BEST, 0] < least:
+                least, labels = state.values[status.BEST, 0], followed.restored(state.labels)
                 found = total_cost(*instance, labels)
-                if found < proofs.values[status.BEST, p] and rows_hold(plan.shape.graph, labels):
-                    mine[:], proofs.values[status.BEST, p] = labels, found
-                    proofs.facts[status.LABELS_BY, p] = status.BRANCH
-            if outcome == status.INFEASIBLE and proofs.values[status.BEST, p] == math.inf:
+                if found < values[status.BEST] and rows_hold(instance.graph, labels):
+                    mine[:], values[status.BEST], proofs.facts[status.LABELS_BY, p] = labels, found, status.BRANCH
+            if state.facts[status.OUTCOME, 0] == status.INFEASIBLE:
                 rule_out(proofs, p, status.BRANCH)
-            elif bound - slip > proofs.values[status.BOUND, p]:
-                take_bound(proofs, p, bound - slip, proofs.values[status.SIZE, p])
-            yield
-            if improvement is None or facts[status.OUTCOME, 0] not in (status.OPEN, status.STOPPED):
-                yield from self._in_turns(part)
-            facts[status.OUTCOME, 0] = status.OPEN
-            improvement.go(self._work.clock.deadline)
+            else:
+                take_bound(proofs, p, state.values[status.BOUND, 0] - slip, values[status.SIZE])
+            yield 0.0
 
-    def _in_turns(self, part: ImprovePlan) -> Iterator[None]:
-        """Goes on by prices, moves and branching in turns."""
+    def _in_turns(self, part: ImprovePlan, weights: dict[int, float]) -> Iterator[float]:
+        """Goes on by prices, moves and branching in turns, by their shares of the time."""
         values, some, space, p = self._work.proofs.values, np.array([self._p]), Space(*part.space), self._p
         floats = np.zeros(sum(scratch_floats(space)))
         ints = np.zeros(sum(scratch_ints(space)), dtype=np.int64)
@@ -366,25 +370,25 @@ class Improvement:
             MOVE: MOVE_TIME,
             BRANCHING: NODE_TIME * graph.order.size + SWEEP_TIME * size / SPLIT,
         }
-        spent, weight = dict.fromkeys(WEIGHTS, 0.0), dict(WEIGHTS)
+        spent, weight = dict.fromkeys(weights, 0.0), dict(weights)
         while True:
-            task = min(WEIGHTS, key=lambda task: (spent[task] + amount[task] * each[task]) / weight[task])
+            task = min(weights, key=lambda task: (spent[task] + amount[task] * each[task]) / weight[task])
             before = values[:2, p].tolist()
             shared = (part.space, (floats, ints), (task, amount[task], SEED))
             self._work.run(improve_some, some, part.addresses, shared=shared, seconds=math.inf)
             spent[task] += amount[task] * each[task]
             (cost, bound), gap = values[:2, p].tolist(), before[0] - before[1]
             gained = cost < before[0] or bound > before[1] + (GAIN * gap if gap < math.inf else 0.0)
-            weight[task] = WEIGHTS[task] if gained else max(weight[task] * STALLED, WEIGHTS[task] * LEAST_WEIGHT)
+            weight[task] = weights[task] if gained else max(weight[task] * STALLED, weights[task] * LEAST_WEIGHT)
+            yield amount[task] * each[task]
             if task == BRANCHING:
-                weight[task], amount[task] = WEIGHTS[task], 2 * amount[task]
-            yield
+                weight[task], amount[task] = weights[task], 2 * amount[task]
 
-    def _by_rules(self, plan: ProofPlan) -> Iterator[None]:
+    def _by_rules(self, plan: ProofPlan) -> Iterator[float]:
         """Goes on by branching, with more nodes each time, where rules are all that is left."""
         some, reduction, nodes = np.array([self._p]), reduce(plan.shape, plan.max_join), FEWEST
         while True:
             effort = effort_for(plan, reduction)._replace(max_nodes=nodes, row_nodes=nodes, row_work=0, strict=1)
             self._work.run(certify_ruled, some, reduction.addresses, shared=((*effort,),), seconds=math.inf)
             nodes *= GROWTH
-            yield
+            yield 0.0
