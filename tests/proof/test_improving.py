@@ -120,7 +120,7 @@ def test_what_cannot_hold_is_infeasible() -> None:
 
 
 def following(seed: int) -> Problem:
-    """Returns chains of variables of which each allows few labels of the next, mostly one, joined by tables and a rule."""
+    """Returns chains of variables of which each mostly allows one label of the next, joined by tables and a rule."""
     rng, schema = np.random.default_rng(seed), hasten.Schema()
     item = schema.variable("item", ["a", "b", "c"])
     pair = schema.factor("pair", learned=False, one=item, other=item)
@@ -143,21 +143,19 @@ def following(seed: int) -> Problem:
 def test_followers_change_no_answer(seed: int) -> None:
     problem = following(seed)
     left = follow(Instance(problem.graph, problem.cost, problem.table), np.inf)
-    found, optimum = improved(problem, 8, max_join=0), exact.optimum(problem)
-    if left is not None and optimum.labels is not None:
-        reduced = left.reduced(np.array(optimum.labels))
+    found, best = improved(problem, 8, max_join=0), hasten.make_solver("brute").solve(problem)
+    if left is not None and best.values is not None:
+        reduced = left.reduced(best.labels)
         assert reduced is not None
-        assert left.restored(reduced).tolist() == list(optimum.labels)
-        assert total_cost(left.shape.graph, left.arrays.cost, left.arrays.table, reduced) == problem.total(
-            optimum.labels
-        )
+        assert left.restored(reduced).tolist() == best.labels.tolist()
+        assert total_cost(left.shape.graph, left.arrays.cost, left.arrays.table, reduced) == best.cost
         assert rows_hold(left.shape.graph, reduced)
     if found is not None:
-        assert_sound(found, optimum)
+        assert_sound(found, exact.optimum(problem))
 
 
 def test_most_of_a_chain_follows() -> None:
     problem = following(0)
     left = follow(Instance(problem.graph, problem.cost, problem.table), np.inf)
     assert left is not None
-    assert len(left.shape.graph.order) <= 5
+    assert len(left.shape.graph.order) <= 6  # of 9

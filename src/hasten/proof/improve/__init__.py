@@ -332,17 +332,19 @@ class Improvement:
         inner = Work(followed.arrays, (plan_for(followed.shape),), nothing_known(1, len(followed.shape.graph.order)))
         mine = proofs.labels[arrays.place[p, VARIABLES] : arrays.place[p + 1, VARIABLES]]
         least, state, moving = math.inf, inner.proofs, self._in_turns(part, WITH_FOLLOWERS)
-        slip, spent, improvement = 2.0 * rounding(instance.graph, values[status.SIZE]), 0.0, None
+        slip, spent, improvement, begun = 2.0 * rounding(instance.graph, values[status.SIZE]), 0.0, None, False
         inner.clock, inner.improves = clock, False
         while True:
             if values[status.BEST] < least:
                 least, known = values[status.BEST], followed.reduced(mine)
                 if known is not None and least < state.values[status.BEST, 0]:
                     state.labels[:], state.values[status.BEST, 0] = known, least
-            if improvement is None:
+            still = state.facts[status.OUTCOME, 0] in (status.OPEN, status.STOPPED)
+            if not begun:
+                begun = True
                 prove(inner, ONLY, BEFORE_IMPROVING)
-                improvement = Improvement(inner, 0)
-            elif improvement.spent <= spent and state.facts[status.OUTCOME, 0] in (status.OPEN, status.STOPPED):
+                improvement = Improvement(inner, 0) if inner.taking(IMPROVING, ONLY).size else None
+            elif improvement is not None and improvement.spent <= spent and still:
                 state.facts[status.OUTCOME, 0], inner.clock = status.OPEN, self._work.clock
                 improvement.go(inner.clock.deadline)
             else:
