@@ -12,12 +12,10 @@ from hasten.proof.cut.persistency import PERSISTENCY
 from hasten.proof.eliminate import ELIMINATING
 from hasten.proof.improve import IMPROVING
 from hasten.proof.look import LOOKING
-from hasten.proof.outcome import OUTCOME, STOPPED
-from hasten.proof.plan import Step, Work, plan_for
+from hasten.proof.plan import Step, Work, plan_for, take_steps
 from hasten.proof.prune import PRUNING
 from hasten.proof.tally import TALLYING
 from hasten.support.arrays import IntArray
-from hasten.support.clock import LeftBehindError
 
 STEPS: tuple[Step, ...] = (
     CUTTING,
@@ -32,25 +30,11 @@ STEPS: tuple[Step, ...] = (
 )
 AFTER_LOOKING = STEPS[3:]
 BEFORE_IMPROVING = STEPS[:-1]
-NOTHING: dict[Step, object] = {}
 
 
 def prove(work: Work, problems: IntArray, steps: Sequence[Step] = STEPS) -> None:
     """Takes one step after the other on the problems that are still open, and whose structures have a plan for it."""
-    known = work.plan.parts if work.plan is not None else NOTHING
-    for step in steps:
-        if known.get(step, step) is None:  # it is known not to be for the only structure
-            continue
-        try:
-            some = work.taking(step, problems)
-        except LeftBehindError:  # no time is left for what is not planned yet
-            work.proofs.facts[OUTCOME, problems] = STOPPED
-            return
-        if some.size:
-            step.run(work, some)
-            problems = work.still_open(problems)
-            if not problems.size:
-                return
+    take_steps(work, problems, steps)
 
 
 def begins_with_looking(shape: Compiled) -> bool:

@@ -22,11 +22,14 @@ from hasten.kernels.score import rows_hold, total_cost
 from hasten.kernels.tolerance import prune_above
 from hasten.model.batch import ONLY
 from hasten.proof import outcome as status
+from hasten.proof.branch import BRANCHING as BRANCH_STEP
 from hasten.proof.branch import effort_for
 from hasten.proof.branch.certify import certify_ruled
 from hasten.proof.branch.dive import FINISHED, Effort, branch
 from hasten.proof.branch.space import Space, dual_floats, make_dual, make_tree, space_for, tree_floats, tree_ints
 from hasten.proof.branch.tighten import Tight, count_left, tighten_rows
+from hasten.proof.buckets import FULL_ELIMINATION
+from hasten.proof.eliminate import ELIMINATING
 from hasten.proof.elimination.kernels import Reduction, eliminate, plan_at, restore
 from hasten.proof.elimination.plan import reduce
 from hasten.proof.improve.follow import follow
@@ -34,6 +37,7 @@ from hasten.proof.improve.moves import Moves, improve
 from hasten.proof.improve.pieces import STORE, TERM, WIDTH, Piece
 from hasten.proof.improve.prices import BOUND as LOWEST
 from hasten.proof.improve.prices import FIRST, Prices, ascend, keep_prices, recall_prices, start_prices
+from hasten.proof.look import LOOKING
 from hasten.proof.outcome import (
     Proofs,
     State,
@@ -44,9 +48,10 @@ from hasten.proof.outcome import (
     rule_out,
     take_bound,
 )
-from hasten.proof.plan import ProofPlan, Work, plan_for
+from hasten.proof.plan import ProofPlan, Work, plan_for, take_steps
 from hasten.proof.sweep.dual import start_dual, sweep
 from hasten.proof.sweep.sweeping import Known
+from hasten.proof.tally import TALLYING
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.clock import AT, NEVER, Clock, now
 
@@ -247,6 +252,7 @@ NOTHING = np.zeros((2, 0))  # in place of costs and tables
 SWEEPS, SWEPT, MOVES, NODES = 500, 2e7, 2**24, 2000  # of a slice; of sweeps no more than go through so much; nodes grow
 SWEEP_TIME, MOVE_TIME, NODE_TIME = 12.0, 4.0, 40.0  # nanoseconds for what is left, for work, for a variable
 WEIGHTS = {PRICE: 2.0, MOVE: 2.0, BRANCHING: 0.5}  # shares of the time
+AT_FIRST = LOOKING, ELIMINATING, TALLYING, BRANCH_STEP, FULL_ELIMINATION  # without followers, before slices
 WITH_FOLLOWERS = {PRICE: 0.25, MOVE: 1.0}  # where bounds are of the problem without its followers
 STALLED, LEAST_WEIGHT = (
     0.9,
@@ -320,8 +326,6 @@ class Improvement:
 
     def _with_followers(self, plan: ProofPlan, part: ImprovePlan) -> Iterator[float]:
         """Goes on with the problem without its followers, if enough variables follow others, and moves with them."""
-        from hasten.proof.steps import BEFORE_IMPROVING, prove
-
         arrays, proofs, p, clock = self._work.arrays, self._work.proofs, self._p, self._work.clock
         values, cost = proofs.values[:, p], arrays.cost[arrays.place[p, COSTS] : arrays.place[p + 1, COSTS]]
         instance = Instance(plan.shape.graph, cost, arrays.table[arrays.place[p, TABLES] :])
@@ -342,11 +346,11 @@ class Improvement:
             still = state.facts[status.OUTCOME, 0] in (status.OPEN, status.STOPPED)
             if not begun:
                 begun = True
-                prove(inner, ONLY, BEFORE_IMPROVING)
+                take_steps(inner, ONLY, AT_FIRST)
                 improvement = Improvement(inner, 0) if inner.taking(IMPROVING, ONLY).size else None
             elif improvement is not None and improvement.spent <= spent and still:
                 state.facts[status.OUTCOME, 0], inner.clock = status.OPEN, self._work.clock
-                improvement.go(inner.clock.deadline)
+                improvement.go(math.inf if inner.clock is None else inner.clock.deadline)
             else:
                 spent += next(moving)
             if state.values[status.BEST, 0] < least:
