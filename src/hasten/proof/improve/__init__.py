@@ -56,60 +56,9 @@ from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.clock import AT, NEVER, Clock, now
 
 PRICE, MOVE, BRANCHING = 1, 2, 3  # tasks; before the first one all is set up
-COST, EXCESS, CURRENT, BEGUN = 0, 1, 2, 3  # of `Scratch.own`
-N_OWN = 4
+COST, BEGUN, N_OWN = 0, 1, 2  # of what a slice leaves to the next: the least cost, and whether it has begun
 DIVE_NODES, NODE_SWEEPS = 2000, 2
 KEPT = 2**23  # numbers that levels of branching keep at most
-
-
-class Scratch(NamedTuple):
-    """Numbers that one slice leaves to the next."""
-
-    own: FloatArray  # the least cost, by how much rows are broken by the labelling that moves, its cost, whether begun
-    work: FloatArray
-    cost: FloatArray
-    dual: FloatArray
-    tree: FloatArray
-    values: FloatArray
-    message: FloatArray
-    multiplier: FloatArray
-    direction: FloatArray
-    scale: FloatArray
-    belief: FloatArray
-    base: FloatArray
-    value: FloatArray
-    joint: FloatArray
-    store: FloatArray
-    total: FloatArray
-    price: FloatArray
-
-
-class Indices(NamedTuple):
-    """Whole numbers that one slice leaves to the next."""
-
-    best: IntArray  # the best labelling of what is left
-    restored: IntArray
-    trial: IntArray
-    n_left: IntArray
-    due: IntArray
-    labels: IntArray
-    variable: IntArray
-    place: IntArray
-    n_live: IntArray
-    at: IntArray
-    over: IntArray
-    n_over: IntArray
-    stride: IntArray
-    child: IntArray
-    sibling: IntArray
-    chosen: IntArray
-    trail: IntArray
-    live: IntArray
-    term: IntArray
-    random: IntArray
-    before: IntArray
-    kept: IntArray
-    levels: IntArray
 
 
 @kernel
@@ -121,31 +70,15 @@ def levels_for(n: Space) -> int:
 
 @kernel
 def scratch_floats(n: Space) -> tuple[int, ...]:
-    """Returns how many floats each field of a `Scratch` takes."""
-    return (
-        N_OWN,
-        n.work,
-        n.labels,
-        together(dual_floats(n)),
-        together(tree_floats(n, levels_for(n))),
-        4,
-        n.messages,
-        n.rows,
-        n.rows,
-        n.rows,
-        n.labels,
-        n.labels,
-        n.labels,
-        n.most,
-        STORE,
-        n.rows,
-        n.rows,
-    )
+    """Returns how many floats each array takes that one slice leaves to the next."""
+    own = N_OWN, n.work, n.labels, together(dual_floats(n)), together(tree_floats(n, levels_for(n)))
+    prices = 4, n.messages, n.rows, n.rows, n.rows, n.labels
+    return own + prices + (n.labels, n.labels, n.most, STORE, n.rows, n.rows)
 
 
 @kernel
 def scratch_ints(n: Space) -> tuple[int, ...]:
-    """Returns how many whole numbers each field of `Indices` takes."""
+    """Returns how many whole numbers each array takes that one slice leaves to the next."""
     v = n.variables
     piece = v, v, v, v, v, WIDTH * v, v, WIDTH * v, v, v, v, v, n.labels, TERM * (v + n.messages), 1
     return (v, n.given, v, v, n.rows) + piece + (v, v, together(tree_ints(n, levels_for(n))))  # noqa: RUF005
@@ -168,52 +101,50 @@ def improve_some(
     batch, proofs, n, p = BatchArrays(*arrays), Proofs(*state), Space(*space), problems[0]
     (kind, amount, seed), levels, (floats, ints) = task, levels_for(n), memory
     watch[AT] = 1
-    scratch = Scratch(*split(floats, scratch_floats(n)))
-    indices = Indices(*split(ints, scratch_ints(n)))
-    dual = make_dual(n, scratch.dual, part(watch, 0, watch.size))
-    due = indices.due
-    tight = Tight(dual.belief, dual.multiplier, indices.n_left, due, indices.trial, due, due, dual.belief)
-    prices, piece = Prices(*scratch[5:11]), Piece(*(indices[5:20] + scratch[11:15]))
-    moves = Moves(indices.before, indices.kept, scratch.total, scratch.price)
-    instance, plan, own, values = instance_of(batch, p), plan_at(reduced[0, 0]), scratch.own, proofs.values
+    reals, wholes = split(floats, scratch_floats(n)), split(ints, scratch_ints(n))
+    (own, work, cost), (best, restored, trial, n_left, due) = reals[:3], wholes[:5]
+    dual = make_dual(n, reals[3], part(watch, 0, watch.size))
+    tight = Tight(dual.belief, dual.multiplier, n_left, due, trial, due, due, dual.belief)
+    prices, piece = Prices(*reals[5:11]), Piece(*(wholes[5:20] + reals[11:15]))
+    moves = Moves(*(wholes[20:22] + reals[15:]))
+    instance, plan, values = instance_of(batch, p), plan_at(reduced[0, 0]), proofs.values
     size = values[status.SIZE, p]
     slip = rounding(instance.graph, size)
     gap = integral_gap(instance, size, slip)
-    left = Instance(graph_at(reduced[0, 1]), scratch.cost, scratch.work)
-    known, closed, least = Known(indices.best, size, slip, gap), False, own[COST]
+    left = Instance(graph_at(reduced[0, 1]), cost, work)
+    known, closed, least = Known(best, size, slip, gap), False, own[COST]
     small, mine = left.graph, labels_of(batch, proofs.labels, p)
     if own[BEGUN] == 0.0:
-        constant = eliminate(plan, instance.cost, instance.table, scratch.work, scratch.cost, dual.watch)
+        constant = eliminate(plan, instance.cost, instance.table, work, cost, dual.watch)
         if constant != constant:  # it was stopped
             watch[AT] = 0
             keep((floats, ints, watch))
             return
-        own[BEGUN], indices.random[0] = 1.0, 1 + seed % 2147483646
+        own[BEGUN], piece.random[0] = 1.0, 1 + seed % 2147483646
         least = own[COST] = np.inf
         for at in range(small.first[1]):
-            scratch.cost[at] += constant
-        start_dual(small, scratch.cost, dual)
+            cost[at] += constant
+        start_dual(small, cost, dual)
         start_prices(small, prices)
         keep_prices(small, dual, prices)
-        own[CURRENT] = own[EXCESS] = np.inf
         closed = constant == np.inf or not count_left(small, tight, 1) or not tighten_rows(small, tight, dual.watch)
     if values[status.BEST, p] < least:
         least = own[COST] = values[status.BEST, p]
         for x in range(plan.keep.size):
-            indices.best[x] = mine[plan.keep[x]]
+            best[x] = mine[plan.keep[x]]
     if closed:
         pass
     elif kind == PRICE:
         closed, least = ascend(left, dual, tight, prices, amount, least, known)
         proofs.facts[status.N_SWEEPS, p] += amount
     elif kind == MOVE:
-        least = improve(left, dual, piece, moves, indices.best, amount, least)
+        least = improve(left, dual, piece, moves, best, amount, least)
     else:
         copy(dual.belief, prices.belief, 0, small.first[small.order.size])
-        recall_prices(small, scratch.cost, dual, prices)
+        recall_prices(small, cost, dual, prices)
         for x in range(FIRST):
-            closed = closed or not sweep(small, scratch.work, x % 2 == 0, dual)
-        tree = make_tree(n, levels, scratch.tree, indices.levels)
+            closed = closed or not sweep(small, work, x % 2 == 0, dual)
+        tree = make_tree(n, levels, reals[4], wholes[22])
         each = DIVE_NODES  # of a dive; fewer levels than variables last for fewer dives
         if levels <= n.variables:
             each = max(each, amount // max(levels - 3, 1) + 1)
@@ -223,13 +154,13 @@ def improve_some(
             closed = ended == FINISHED
             proofs.facts[status.N_NODES, p] += n_nodes
         copy(prices.belief, dual.belief, 0, small.first[small.order.size])
-        recall_prices(small, scratch.cost, dual, prices)
+        recall_prices(small, cost, dual, prices)
     if least < own[COST]:
         own[COST] = least
-        restore(plan, instance.cost, instance.table, scratch.work, indices.best, indices.restored)
-        found = total_cost(instance.graph, instance.cost, instance.table, indices.restored)
+        restore(plan, instance.cost, instance.table, work, best, restored)
+        found = total_cost(instance.graph, instance.cost, instance.table, restored)
         if found < values[status.BEST, p]:
-            copy_labels(indices.restored, mine)
+            copy_labels(restored, mine)
             values[status.BEST, p], proofs.facts[status.LABELS_BY, p] = found, status.BRANCH
     bound = prices.values[LOWEST] - slip
     if gap > 0.0:
