@@ -116,12 +116,12 @@ def ways() -> list[Way]:
     """Returns the ways to compare."""
 
     def learner(enforce: bool = True, **switches: Any) -> Callable[[int], Learner]:
-        return lambda width: Learner(width, progress=False, enforce=enforce, **switches, look_ahead=False)
+        return lambda width: Learner(width, enforce=enforce, **switches, look_ahead=False)
 
     free, ahead = {"enforce": False}, {"look_ahead": True}
     return [
         Way("nothing", free),
-        Way("paper: weights, step 1", free, lambda width: Learner.paper(width, progress=False)),
+        Way("paper: weights, step 1", free, lambda width: Learner.paper(width)),
         Way("weights", free, learner(enforce=False)),
         Way("tables", {}),
         Way("tables + weights", {}, learner()),

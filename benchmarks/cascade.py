@@ -34,14 +34,13 @@ from pathlib import Path
 import numpy as np
 
 from hasten.cascade import Cascade
-from hasten.cascade.confidence import Confidence
 from hasten.cascade.promise import WHOLE, promise
-from hasten.cascade.student import SEEN, Student
+from hasten.cascade.student import SEEN, Confidence, Student
 from hasten.journal import Journal
 from hasten.proof.certifier import Certifier
 from hasten.speedup.audit import Agreement, Audit
 from hasten.tasks.entity_relation.data.corpus import Sentence
-from hasten.tasks.entity_relation.data.formats import read_corpus, read_jsonl, write_jsonl
+from hasten.tasks.entity_relation.data.formats import read_corpus, write_jsonl
 from hasten.tasks.entity_relation.extraction import Extraction
 
 RISKS = 0.02, 0.05, 0.1
@@ -76,14 +75,14 @@ def student(args: argparse.Namespace) -> None:
         from hasten.tasks.entity_relation.neural import encoder, training
 
         encoder._KEPT, training.EPOCHS = Cache(3 * 2**30), args.epochs  # all texts are encoded once
-    texts = list(read_jsonl(args.answers))[: args.most]
+    texts = list(read_corpus(args.answers, "jsonl"))[: args.most]
     began = time.process_time()
     model = Extraction(args.student).train(texts[: args.taught], seed=0, tell=tell)
     print(f"trained on {args.taught:,} answers in {time.process_time() - began:.0f} s of processor time")
     version, rest, parts = Student("v1", model, args.taught), texts[args.taught :], []
     for at in range(0, len(rest), AT_ONCE):
-        found = version.margins(rest[at : at + AT_ONCE])
-        same = version.same(rest[at : at + AT_ONCE], found)
+        found = version(rest[at : at + AT_ONCE])
+        same = list(map(version.same, rest[at : at + AT_ONCE], found.labels, found.kinds))
         valid = np.array([each is not None for each in found.labels])
         parts.append((np.concatenate(same), found.groups, found.margin, np.diff(found.variable_at), valid))
     names = "flat", "groups", "margin", "counts", "valid"
@@ -171,7 +170,7 @@ def curves(args: argparse.Namespace) -> None:
 
 def drift(args: argparse.Namespace) -> None:
     """Prints how many wrong answers are given until a change of the extractor is noticed."""
-    before = list(read_jsonl(args.answers))[:8000]
+    before = list(read_corpus(args.answers, "jsonl"))[:8000]
     before = [replace(each, id=str(n)) for n, each in enumerate(before)]
     (one, _), (other, _) = Counter(name for each in before for name in each.types or ()).most_common(2)
     swapped = {one: other, other: one}

@@ -20,7 +20,7 @@ import numpy as np
 from rich.table import Table
 
 from hasten.bench.families import FAMILIES
-from hasten.bench.run import duration, times, wide_console
+from hasten.bench.run import duration, wide_console
 from hasten.errors import SolverError
 from hasten.kernels.tolerance import TOLERANCE
 from hasten.model.batch import Batch
@@ -30,6 +30,7 @@ from hasten.search.beam import BeamSearch, ConstrainedSearch, greedy
 from hasten.solvers import make_solver
 from hasten.support.environment import describe_machine
 from hasten.support.files import write_whole
+from hasten.tasks.evaluation.page import times
 
 SIZES = (2, 4, 6, 8, 12, 20)
 Columns = dict[int, dict[str, dict[str, float]]]  # by size and line: seconds a problem, and more

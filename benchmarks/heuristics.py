@@ -41,7 +41,7 @@ from hasten.tasks.entity_relation.data.corpora import Corpora
 from hasten.tasks.entity_relation.data.corpus import split
 from hasten.tasks.entity_relation.labelling import all_in_words
 from hasten.tasks.entity_relation.scoring.features import intern
-from hasten.tasks.entity_relation.scoring.training import train_black_box, train_independent
+from hasten.tasks.entity_relation.scoring.training import train_black_box
 from hasten.tasks.entity_relation.task import EntityRelationTask, ordered_pairs
 
 TASK = EntityRelationTask(features="triples")
@@ -287,12 +287,12 @@ def main() -> None:
                 )
         same, valid, share = prune(batch, answers, tune, test)
         rows["pruning", f"{share:.0%} of the labels kept"].append((same, valid, np.nan))
-        named = list(all_in_words(TASK, answers.select(first).values, text.n_entities[first]))
+        named = all_in_words(TASK, answers.select(first).values, text.n_entities[first])
         labelled = [
             type(each)(each.id, each.tokens, each.spans, each.pos, *labels)
             for each, labels in zip([sentences[p] for p in first], named, strict=True)
         ]
-        student = train_independent(labelled, TASK.entity_labels, TASK.relation_labels, seed=seed)
+        student = train_black_box("independent", labelled, TASK, seed=seed)
         alone = greedy()(TASK.batch(text.n_entities, student.costs(text)[0]))
         rows["distillation", "each label alone"].append((*scored(batch, answers, test, alone.values), np.nan))
     table = Table("what", "how", "as the optimum", "valid", "µs each")

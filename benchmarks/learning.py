@@ -102,7 +102,7 @@ def seconds(run: Callable[[], Any], repeats: int = 3) -> float:
 
 def measure_speed(batch: Batch, answers: Solutions, width: int, epochs: int) -> dict[str, Any]:
     """Times `epochs` passes, and the same passes with the weights held fixed, which is the search alone."""
-    settings = {"width": width, "epochs": epochs, "progress": False}
+    settings = {"width": width, "epochs": epochs}
     learner = Learner(**settings, enforce=False, look_ahead=False)
     learning = seconds(lambda: learner.fit(batch, answers), repeats=3)
     order = np.random.default_rng(0).permutation(len(batch))
@@ -146,8 +146,8 @@ def measure_worth(
     for enforce in (False, True):
         learners = {
             "none": None,
-            "paper (step 1, last)": Learner.paper(width, enforce=enforce, epochs=epochs, progress=False),
-            "default": Learner(width, enforce=enforce, epochs=epochs, progress=False, look_ahead=False),
+            "paper (step 1, last)": Learner.paper(width, enforce=enforce, epochs=epochs),
+            "default": Learner(width, enforce=enforce, epochs=epochs, look_ahead=False),
         }
         for name, learner in learners.items():
             weights = None if learner is None else learner.fit(train, answers).weights
@@ -171,9 +171,7 @@ def measure_steps(
     rows = []
     for share in SHARES:
         step = default_step(train) * share / STEP
-        learner = Learner(width, step=step, epochs=epochs, progress=False, enforce=False, look_ahead=False).fit(
-            train, answers
-        )
+        learner = Learner(width, step=step, epochs=epochs, enforce=False, look_ahead=False).fit(train, answers)
         found = BeamSearch(width, learner.weights, enforce=False)(held_out)
         rows.append({"share": share, "step": step, "width": width, "exact": exact_match(found, truth)})
     return rows
@@ -198,7 +196,7 @@ def main() -> None:
         held_out = shape.batch(sentences(shape, corpus, given.held_out, rng))
         for width in given.widths:  # compile
             few = train.select(range(10))
-            Learner(width, epochs=1, progress=False, enforce=False, look_ahead=False).fit(few, Certifier()(few))
+            Learner(width, epochs=1, enforce=False, look_ahead=False).fit(few, Certifier()(few))
             BeamSearch(width)(few)
         began = time.process_time()
         answers = Certifier()(train)

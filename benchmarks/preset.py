@@ -78,7 +78,7 @@ def show_changes(test_set: SentenceTestSet, text: Text, epochs: int, console: Co
     table = Table("Algorithm 1", "b", "relation F1", "valid", "mistakes in the last pass")
     for width in (1, 2):
         for name, change in CHANGES.items():
-            learner = Learner.paper(width, epochs=epochs, progress=False, **change).fit(some, labels)
+            learner = Learner.paper(width, epochs=epochs, **change).fit(some, labels)
             found = BeamSearch(width, learner.weights, enforce=False)(test_set.batch)
             _, relation = test_set.reference.f1(found.labels, test_set.reference.gold)
             mistakes = learner.trace[-1].n_mistakes

@@ -5,7 +5,6 @@
     python benchmarks/scale.py threads MODEL SENTENCES.jsonl                          # why processes
     python benchmarks/scale.py bad MODEL SENTENCES.jsonl [--ray]                      # bad lines among good ones
     python benchmarks/scale.py cluster MODEL SENTENCES.jsonl   # three nodes; a node and the driver are killed
-    python benchmarks/scale.py cold MODEL SENTENCES.jsonl      # two actors of a node that has no kernels yet
 
 Whoever is compared takes turns. Beside the time on the clock stands that of the processor, of all processes together,
 which tells what free cores would give on a machine that others use; the load says how many do.
@@ -32,7 +31,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from hasten.scale.run import Here, Run, Sharding, predict_shards
+from hasten.scale.run import Run, Sharding, here, predict_shards
 from hasten.scale.work import Answerer, Piece, read_pieces
 from hasten.tasks.entity_relation.data.formats import read_corpus, write_jsonl
 from hasten.tasks.entity_relation.data.synthetic import generate
@@ -50,7 +49,7 @@ def main() -> None:
     text.add_argument("out", type=Path)
     text.add_argument("--count", type=int, default=100_000)
     text.add_argument("--from", dest="sources", nargs="*", default=[])
-    for name in ("speed", "threads", "bad", "cluster", "cold"):
+    for name in ("speed", "threads", "bad", "cluster"):
         command = commands.add_parser(name)
         command.add_argument("model", type=Path)
         command.add_argument("text", type=Path)
@@ -60,7 +59,7 @@ def main() -> None:
     args = parser.parse_args()
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     ways = {"text": make_text, "speed": speed, "threads": threads, "bad": bad, "cluster": cluster}
-    (ways | {"cold": cold})[args.command](args)
+    ways[args.command](args)
 
 
 def make_text(args: argparse.Namespace) -> None:
@@ -208,7 +207,7 @@ def bad(args: argparse.Namespace) -> None:
 
 def answered(args: argparse.Namespace, source: Path, out: Path) -> Run:
     if not args.ray:
-        return predict_shards(Labeller(Tagger.load(args.model)), source, out, how=Sharding(size=SHARD), engine=Here(2))
+        return predict_shards(Labeller(Tagger.load(args.model)), source, out, how=Sharding(size=SHARD), engine=here(2))
     import ray
 
     import hasten.ray
@@ -278,28 +277,6 @@ def cluster(args: argparse.Namespace) -> None:
         ray.shutdown()
         nodes.shutdown()
         shutil.rmtree(room, ignore_errors=True)
-
-
-def cold(args: argparse.Namespace) -> None:
-    """Starts two actors on a node without kernels: one compiles, the other waits for it and loads."""
-    cpu = dict[int, float]()
-    with tempfile.TemporaryDirectory() as room:
-        how = ["--engine", "ray", "--jobs", "2", "--shard-size", "500"]
-        command = [sys.executable, "-m", "hasten", "predict", str(args.model), str(args.text), f"{room}/out/", *how]
-        process = subprocess.Popen(command, env=os.environ | {"NUMBA_CACHE_DIR": f"{room}/kernels"})
-        while process.poll() is None:
-            cpu |= {pid: seconds(pid) for pid in below(process.pid) if is_actor(pid)}
-            time.sleep(0.1)
-        assert process.returncode == 0
-        kept = len(list(Path(room, "kernels").rglob("*.nbc")))
-    print(f"{kept} kernels were kept; CPU seconds of the actors: " + ", ".join(f"{each:.1f}" for each in cpu.values()))
-
-
-def is_actor(pid: int) -> bool:
-    try:
-        return b"_ShardActor" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return False
 
 
 def finished(out: Path) -> int:

@@ -68,8 +68,8 @@ boards = board()
 class Client(asyncio.Protocol):
     """A connection that sends one request after the other."""
 
-    def __init__(self, requests: Iterator[bytes], done: Any, seen: Any) -> None:
-        self.requests, self.done, self.seen, self.buffer = requests, done, seen, b""
+    def __init__(self, requests: Iterator[bytes], done: Any, seen: Any, pause: float = 0.0) -> None:
+        self.requests, self.done, self.seen, self.pause, self.buffer = requests, done, seen, pause, b""
         self.length = -1
 
     def connection_made(self, transport: Any) -> None:
@@ -96,21 +96,24 @@ class Client(asyncio.Protocol):
         if len(self.buffer) >= self.length:
             self.seen(self.buffer[: self.length], time.perf_counter() - self.began)
             self.buffer, self.length = self.buffer[self.length :], -1
-            self.send()
+            if self.pause:
+                asyncio.get_running_loop().call_later(self.pause, self.send)
+            else:
+                self.send()
 
     def connection_lost(self, error: Any) -> None:
         if not self.done.done():
             self.done.set_result(None)
 
 
-async def load(port: int, requests: Iterator[bytes], connections: int, seen: Any) -> None:
+async def load(port: int, requests: Iterator[bytes], connections: int, seen: Any, pause: float = 0.0) -> None:
     """Sends requests over some connections, and tells each response with its seconds."""
     loop = asyncio.get_running_loop()
     ends = []
     for _ in range(connections):
         done = loop.create_future()
         ends.append(done)
-        await loop.create_connection(lambda done=done: Client(requests, done, seen), "127.0.0.1", port)
+        await loop.create_connection(lambda done=done: Client(requests, done, seen, pause), "127.0.0.1", port)
     await asyncio.gather(*ends)
 
 
@@ -255,10 +258,11 @@ def binary(place: str, args: Any) -> dict[str, Any]:
 NAIVE = """
 import msgspec
 from hasten.tasks.entity_relation.tagger import Tagger
+from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.labelling import Labeller
 from hasten.tasks.entity_relation.data.formats.jsonl import from_object
 labeller = Labeller(Tagger.load("news.hasten"))
-labeller.warm()
+list(labeller.each(generate(8, seed=0, labelled=False)))
 async def app(scope, receive, send):
     body = (await receive()).get("body") or b""
     found = b"{}"
@@ -412,7 +416,7 @@ def soak(place: str, args: Any) -> dict[str, Any]:
             else:
                 counts["500" if b" 500 " in response[:20] else "busy"] += 1
 
-        await load(server.port, requests(), 1, seen)  # over one connection, so that answers come in order
+        await load(server.port, requests(), 1, seen, args.pause)  # over one connection, so that answers come in order
 
     async def hostile(seed: int) -> None:
         rng = random.Random(seed)
@@ -479,6 +483,7 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=4000)
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--minutes", type=float, default=30.0)
+    parser.add_argument("--pause", type=float, default=0.0, help="seconds between two requests of a soak's connection")
     args = parser.parse_args()
     found = {}
     with folder() as place:

@@ -197,13 +197,18 @@ def step(repeats: int) -> None:
 
 
 def pyepo(repeats: int) -> None:
-    """SPO+ and Fenchel-Young beside PyEPO with Gurobi, on the same problems: 4 entities and their relations."""
+    """SPO+ and Fenchel-Young beside PyEPO with Gurobi, on the same problems: entities and their relations."""
+    for n_entities in (4, 7):
+        beside_pyepo(n_entities, repeats)
+
+
+def beside_pyepo(n_entities: int, repeats: int) -> None:
     import gurobipy as gp
     from pyepo.func import SPOPlus, perturbedFenchelYoung
     from pyepo.model.grb import optGrbModel
 
     _, shape = entity_relation()
-    structure = shape(4)
+    structure = shape(n_entities)
     first, n_labels = structure.graph.first, structure.n_labels
 
     class Model(optGrbModel):
@@ -225,7 +230,7 @@ def pyepo(repeats: int) -> None:
     n = 32
     true, predicted = torch.randn(n, n_labels), torch.randn(n, n_labels)
     for costs in (true, predicted):
-        costs[:, first[4:-1][:, None] + np.arange(5)] += 2.0  # most pairs are not related
+        costs[:, first[n_entities:-1][:, None] + np.arange(5)] += 2.0  # most pairs are not related
     optimum = layer.decode(true)
     solution = indicator(structure, optimum.labels)
     objective = optimum.cost.float()[:, None]
@@ -249,13 +254,13 @@ def pyepo(repeats: int) -> None:
         [run(lambda c: theirs(c, true, solution, objective)), run(lambda c: ours(c, true, optimum=optimum.labels))],
         repeats,
     )
-    print(
-        f"SPO+, B = {n}: PyEPO {a * 1e3:.1f} ms, ours {b * 1e3:.2f} ms, {a / b:.0f} times; gradients the same: {same}"
-    )
+    times = f"PyEPO {a * 1e3:.1f} ms, ours {b * 1e3:.2f} ms, {a / b:.0f} times; gradients the same: {same}"
+    print(f"SPO+, B = {n}, {n_entities} entities: {times}")
     theirs = perturbedFenchelYoung(model, n_samples=8, sigma=1.0, processes=1)
     ours = ht.FenchelYoung(layer, 8, 1.0)
     a, b = medians([run(lambda c: theirs(c, solution)), run(lambda c: ours(c, optimum.labels))], max(3, repeats // 4))
-    print(f"Fenchel-Young, 8 samples, B = {n}: PyEPO {a * 1e3:.0f} ms, ours {b * 1e3:.2f} ms, {a / b:.0f} times")
+    times = f"PyEPO {a * 1e3:.0f} ms, ours {b * 1e3:.2f} ms, {a / b:.0f} times"
+    print(f"Fenchel-Young, 8 samples, B = {n}, {n_entities} entities: {times}")
 
 
 def indicator(structure: hasten.Structure, labels: torch.Tensor) -> torch.Tensor:

@@ -26,7 +26,7 @@ from rich.console import Console
 
 from hasten import Batch, BeamSearch, Certifier, Solutions
 from hasten.bench.families import TASK
-from hasten.bench.run import Source
+from hasten.bench.run import split_of
 from hasten.kernels.search.nodes import FORCED
 from hasten.search.beam import greedy
 from hasten.support.arrays import IntArray
@@ -49,21 +49,21 @@ NO_RELATION = len(RELATIONS) - 1
 COLUMNS = ("microseconds", "entity accuracy", "relation F1", "valid")
 
 
-def searches(source: Source) -> tuple[list[dict[str, Any]], list[IntArray]]:
+def searches(train: list[Sentence], test: list[Sentence]) -> tuple[list[dict[str, Any]], list[IntArray]]:
     """Returns a row for each of our searches, from costs, from interned text and from words; and the gold labels."""
-    truth = [gold(each, ENTITIES, RELATIONS, lost=True) for each in source.test]
+    truth = [gold(each, ENTITIES, RELATIONS, lost=True) for each in test]
     text, scorer = (
-        intern(source.test),
-        train_black_box(Training.STRUCTURED, source.train, TASK, seed=0, tell=tell_nobody),
+        intern(test),
+        train_black_box(Training.STRUCTURED, train, TASK, seed=0, tell=tell_nobody),
     )
     batch = TASK.batch(text.n_entities, scorer.costs(text)[0])
     rows = list[dict[str, Any]]()
 
     def measure(name: str, found: Solutions, from_text: Callable[[Text], object], ways: dict[str, Any]) -> None:
-        ways |= {"from interned text": partial(from_text, text), "from words": lambda: from_text(intern(source.test))}
+        ways |= {"from interned text": partial(from_text, text), "from words": lambda: from_text(intern(test))}
         judged = judge(truth, split_labels(batch, found.labels))
         for what, run in ways.items():
-            each = 1e6 * best_time(run) / len(source.test)
+            each = 1e6 * best_time(run) / len(test)
             rows.append({"name": f"hasten {name}, {what}", "microseconds": each, **judged})
 
     def eager(search: Any, read: Text) -> Any:
@@ -85,10 +85,11 @@ def main() -> None:
     parser.add_argument("corpus", type=Path, nargs="?", help="the paper's corpus; made-up news if there is none")
     parser.add_argument("--sentences", type=int, default=1500, help="made-up sentences")
     given = parser.parse_args()
-    source = Source.of(Corpora.read(given.corpus) if given.corpus else Corpora.made_up(given.sentences))
-    rows, truth = searches(source)
+    corpora = Corpora.read(given.corpus) if given.corpus else Corpora.made_up(given.sentences)
+    train, test = split_of(corpora)
+    rows, truth = searches(train, test)
     if find_spec("vowpalwabbit"):
-        rows += vowpal_wabbit(source.train, source.test, truth)
+        rows += vowpal_wabbit(train, test, truth)
     else:
         print("Vowpal Wabbit is not installed: pip install vowpalwabbit")
     columns = [column(name, name, lambda value: f"{value:.3g}") for name in COLUMNS]

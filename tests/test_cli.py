@@ -15,7 +15,7 @@ from hasten import Status, __version__, cli
 from hasten.paper.demo import running_example, show_running_example
 from hasten.proof.certifier import Certifier
 from hasten.search.beam import greedy
-from hasten.tasks.entity_relation.data.formats import read_jsonl, write_jsonl
+from hasten.tasks.entity_relation.data.formats import read_corpus, write_jsonl
 from hasten.tasks.entity_relation.data.synthetic import generate
 
 run = CliRunner().invoke
@@ -85,13 +85,13 @@ def test_train_then_predict_then_convert(tmp_path):
     for mode in ("certified", "search"):
         predicted = run(cli.app, ["predict", str(model), str(text), str(out), "--mode", mode])
         assert predicted.exit_code == 0, predicted.output
-        labelled = list(read_jsonl(out))
+        labelled = list(read_corpus(out, "jsonl"))
         assert len(labelled) == 300
         assert all(sentence.types is not None for sentence in labelled)
         assert all(json.loads(line)["proved"] == (mode == "certified") for line in out.read_text().splitlines())
     plain = tmp_path / "plain.jsonl"
     assert run(cli.app, ["convert", str(out), str(plain), "--unlabeled"]).exit_code == 0
-    assert [s.tokens for s in read_jsonl(plain)] == [s.tokens for s in read_jsonl(text)]
+    assert [s.tokens for s in read_corpus(plain, "jsonl")] == [s.tokens for s in read_corpus(text, "jsonl")]
     assert json.loads(plain.read_text().splitlines()[0]).keys() <= {"id", "tokens", "pos", "spans"}
 
 
@@ -113,7 +113,7 @@ def test_reproduce_reads_a_corpus(tmp_path):
     corpus, text = tmp_path / "gold.jsonl", tmp_path / "text.jsonl"
     write_jsonl(corpus, generate(80, 0))
     write_jsonl(text, generate(80, 1, labelled=False))
-    ids = [sentence.id for sentence in read_jsonl(corpus)]
+    ids = [sentence.id for sentence in read_corpus(corpus, "jsonl")]
     (tmp_path / "test.ids").write_text("\n".join(ids[:30]))
     arguments = [str(corpus), "--unlabeled", str(text), "--runs", "1", "--black-box", "independent"]
     arguments += ["--split", str(tmp_path / "test.ids"), "--epochs", "2", "--seeds", "2"]
@@ -148,8 +148,8 @@ ERRORS = [
     (["convert", "nowhere.jsonl", "out.jsonl", "--format", "xml"], "no corpus format 'xml'"),
     (["convert", ".", "out.jsonl"], ". is a directory. Name a file in it."),
     (["convert", "", "out.jsonl"], "The name of a file is empty. Name one, or - for standard input."),
-    (["convert", __file__, "-"], "Name it: --format, one of jsonl"),
-    (["train", __file__, "--out", "model"], "hasten convert, with --format one of jsonl"),
+    (["convert", __file__, "-"], "Name it: --format, as of hasten convert, or format= in Python, one of jsonl"),
+    (["train", __file__, "--out", "model"], "Name it: --format, as of hasten convert"),
 ]
 
 
@@ -276,7 +276,7 @@ def test_a_closed_output_that_is_not_needed_is_no_matter(tmp_path):
     write_jsonl(tmp_path / "x.jsonl", generate(10, 0))
     for closed in (">&-", "2>&-", ">&- 2>&-"):
         assert hasten(f"convert x.jsonl y.jsonl {closed}", tmp_path).returncode == 0
-    assert len(list(read_jsonl(tmp_path / "y.jsonl"))) == 10
+    assert len(list(read_corpus(tmp_path / "y.jsonl", "jsonl"))) == 10
 
 
 def test_control_characters_do_not_reach_the_terminal(tmp_path):

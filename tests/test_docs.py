@@ -34,7 +34,6 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
                 "dropin",
                 "requirements",
                 "skipping",
-                "past",
                 "marginals",
                 "seeing",
                 "tagging",

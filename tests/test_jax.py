@@ -70,8 +70,8 @@ def test_gradients_are_those_of_finite_differences() -> None:
 def test_mapped_calls_are_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
     layer, _, scores, gold = pairs()
     calls = []
-    found = hj._found
-    monkeypatch.setattr(hj, "_found", lambda *args: calls.append(args) or found(*args))
+    question = hj._question
+    monkeypatch.setattr(hj, "_question", lambda *args: calls.append(args) or question(*args))
     add = lambda each: {name: value[None] for name, value in each.items()}  # noqa: E731
     pick = lambda each, b: {name: value[b] for name, value in each.items()}  # noqa: E731
     alone = [hj.hinge(layer, add(pick(scores, b)), add(pick(gold, b))) for b in range(3)]

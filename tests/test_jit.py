@@ -6,7 +6,6 @@ import ast
 import gc
 import importlib
 import importlib.util
-import io
 import logging
 import os
 import platform
@@ -20,7 +19,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rich.console import Console
 
 import hasten
 from hasten.jit import cache as kernel_cache
@@ -30,7 +28,6 @@ from hasten.jit.tiers import DRIVERS, function_of, is_kernel
 from hasten.paper.demo import running_example
 from hasten.programs.statement import Builder
 from hasten.search.beam import BeamSearch, ConstrainedSearch
-from hasten.support.terminal import show_progress
 
 PACKAGE = Path(hasten.__file__).parent
 SOURCE = """
@@ -392,20 +389,6 @@ def test_the_notice_counts_what_is_left_of_a_cache_that_is_partly_filled(tmp_pat
 
 
 @pytest.mark.usefixtures("untold", "own_cache")
-def test_where_a_bar_shows_compiling_is_one_line_above_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """What is written to a terminal that something else draws on is drawn over."""
-    file, screen = tmp_path / "doubling.py", io.StringIO()
-    file.write_text(SOURCE)
-    double = load(file)
-    with show_progress(Console(file=screen, force_terminal=True, width=120)) as tell:
-        tell("Doubling", None)
-        assert double(3) == 6
-        assert double(3.0) == 6.0
-    assert screen.getvalue().count(NOTICE.format(1, 1, KEPT)) == 1
-    assert caplog.records == []
-
-
-@pytest.mark.usefixtures("untold", "own_cache")
 def test_what_cannot_be_kept_is_compiled_in_memory_with_one_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -507,9 +490,7 @@ def test_whatever_arrays_are_given_no_driver_is_compiled_again(given: Any) -> No
             BeamSearch(reduce=True)(each)
             hasten.Certifier()(each)
             hasten.Speedup(schema).predict(each)
-        hasten.Learner(progress=False, enforce=False, look_ahead=False).fit(
-            batch, given(answers.labels[None])[0].astype(int)
-        )
+        hasten.Learner(enforce=False, look_ahead=False).fit(batch, given(answers.labels[None])[0].astype(int))
         hasten.Speedup(schema, answer="search", trust=hasten.Trust(min_agreement=None)).fit(batch).predict(lazy)
         hasten.BeamSearch(2, np.abs(given(np.ones((1, schema.n_weights)))[0]))(batch)
         program.solve_all(array[:, :3])

@@ -40,6 +40,7 @@ def test_a_journal_is_listed_and_exported(journal, tmp_path):
         last = [row.number for row in rows.rows(last=3)]
     assert f"{counts.total():,} rows" in said.output
     assert all(f"{n} " in said.output for n in last)
+    assert "→ {" in said.output  # the answer beside the input, however long that is
     out = tmp_path / "a.jsonl"
     assert run(cli.app, ["journal", "export", str(journal), str(out), "--kind", "given"]).exit_code == 0
     lines = [json.loads(line) for line in out.read_text().splitlines()]
@@ -64,6 +65,11 @@ def test_a_journal_without_answers_teaches_nothing(tmp_path):
     said = run(cli.app, ["journal", "replay", str(path), "--out", str(out)])
     assert "no answers of a black box" in str(said.exception)
     assert not out.exists()
+
+
+def test_a_journal_of_another_task_is_refused(journal, tmp_path):
+    said = run(cli.app, ["journal", "replay", str(journal), "-o", str(tmp_path / "a.cascade"), "--task", "tags"])
+    assert "row 1 is not of a cascade for Sequence labelling" in str(said.exception)
 
 
 def test_a_stretch_is_asked_again(journal, tmp_path):

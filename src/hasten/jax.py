@@ -10,7 +10,7 @@ installed beside hasten, and `hasten.padded`, which knows NumPy alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
@@ -20,7 +20,7 @@ from hasten.errors import MissingExtra
 from hasten.model.schema import Schema
 from hasten.model.structure import Structure
 from hasten.padded.layout import Layout, Shape
-from hasten.padded.search import Found, Inference, Request, answerer
+from hasten.padded.search import Inference, Question, Request, answerer
 
 try:
     import jax
@@ -62,26 +62,28 @@ class Layer:
         `lengths` and `mask` are by size, or of the only one; `tables` have scores of label tuples by kind of factor.
         """
         given = jax.lax.stop_gradient((_in_order(self, scores), _told(self, **words), ()))
-        score, gap, proved, labels = _call(self, Request(), *given)
-        named = dict(zip(self.inference.layout.fields, (each[0] for each in labels), strict=True))
-        return Answer(named, proved[0], -score[0], gap[0])
+        numbers = jax.ShapeDtypeStruct(given[0][0].shape[:1], jnp.result_type(float))
+        labels = tuple(jax.ShapeDtypeStruct(each.shape[:-1], jnp.int32) for each in given[0])
+        shapes = numbers, numbers, jax.ShapeDtypeStruct(numbers.shape, bool), *labels
+        score, gap, proved, *labels = _call(self, _decode, shapes, *given)
+        return Answer(dict(zip(self.inference.layout.fields, labels, strict=True)), proved, -score, gap)
 
 
 def perceptron(layer: Layer, scores: Arrays, gold: Arrays, **words: Words) -> Any:
     """Returns the structured perceptron's loss of each example; gold is -100 where it is not known."""
-    return _loss(layer, Request(strict=True), scores, gold, words)
+    return _lost(layer, Asked(), scores, gold, words)
 
 
 def hinge(layer: Layer, scores: Arrays, gold: Arrays, margin: float = 1.0, **words: Words) -> Any:
     """Returns the structured hinge loss of each example, with a margin for each wrong label."""
-    return _loss(layer, Request(margin=float(margin), strict=True), scores, gold, words)
+    return _lost(layer, Asked(margin=float(margin)), scores, gold, words)
 
 
 def fenchel_young(
     layer: Layer, scores: Arrays, gold: Arrays, samples: int = 8, sigma: float = 1.0, seed: int = 0, **words: Words
 ) -> Any:
     """Returns the perturbed Fenchel-Young loss of each example, with noise that the seed fixes."""
-    return _loss(layer, Request(samples, float(sigma), strict=True, seed=seed), scores, gold, words)
+    return _lost(layer, Asked(samples, float(sigma), seed=seed), scores, gold, words)
 
 
 def spo_plus(layer: Layer, scores: Arrays, true: Arrays, **words: Words) -> Any:
@@ -90,86 +92,96 @@ def spo_plus(layer: Layer, scores: Arrays, true: Arrays, **words: Words) -> Any:
     return perceptron(layer, moved, layer.decode(true, **words).labels, **words)
 
 
-def _loss(layer: Layer, asked: Request, scores: Arrays, gold: Arrays, words: Arrays) -> Any:
-    """Returns the mean score of the answers that are asked, less that of the best one with gold, of each example."""
-    score = _search(layer, asked, _in_order(layer, scores), _told(layer, **words), _in_order(layer, gold))
-    return score[:-1].mean(axis=0) - score[-1]
+class Asked(NamedTuple):
+    """What a loss asks for: see `Request`; and the seed of its noise."""
+
+    samples: int = 0
+    sigma: float = 0.0
+    margin: float = 0.0
+    seed: int = 0
+
+
+def _lost(layer: Layer, asked: Asked, scores: Arrays, gold: Arrays, words: Mapping[str, Any]) -> Any:
+    return _loss(layer, asked, _in_order(layer, scores), _told(layer, **words), _in_order(layer, gold))
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0, 1))
-def _search(layer: Layer, asked: Request, scores: Any, told: Any, gold: Any) -> Any:
-    """Returns the scores of answers, (rows, examples)."""
-    return _call(layer, asked, scores, told, gold)[0]
+def _loss(layer: Layer, asked: Asked, scores: Any, told: Any, gold: Any) -> Any:
+    """Returns the mean score of the answers that are asked, less that of the best one with gold, of each example."""
+    return _forward(layer, asked, scores, told, gold)[0]
 
 
-def _forward(layer: Layer, asked: Request, scores: Any, told: Any, gold: Any) -> Any:
-    score, _, _, labels = _call(layer, asked, scores, told, gold)
-    return score, (scores, told, gold, labels)
+def _forward(layer: Layer, asked: Asked, scores: Any, told: Any, gold: Any) -> Any:
+    numbers = jax.ShapeDtypeStruct(scores[0].shape[:1], jnp.result_type(float))
+    shapes = numbers, *(jax.ShapeDtypeStruct(each.shape, each.dtype) for each in scores)
+    value, *slopes = _call(layer, partial(_valued, asked), shapes, scores, told, gold)
+    return value, (slopes, scores, told, gold)
 
 
-def _backward(layer: Layer, asked: Request, kept: Any, weight: Any) -> Any:
-    """Returns the gradient: an indicator of the labels, and of the label tuples of tables, weighted by answer."""
-    scores, (sizes, tables), gold, labels = kept
-    weight, found = -layer.inference.sign * weight, []
-    for each, mine in zip(scores, labels, strict=True):
-        chosen = jax.nn.one_hot(mine, each.shape[-1], dtype=weight.dtype)  # no label where there is none
-        found.append(jnp.einsum("rb...,rb->b...", chosen, weight).astype(each.dtype))
-    slopes = dict(tables)
+def _backward(layer: Layer, asked: Asked, kept: Any, weight: Any) -> Any:
+    """Returns the gradient: those for weights of 1 times the weights; of tables, found again for these."""
+    slopes, scores, (sizes, tables), gold = kept
+    found = [each * weight.reshape(-1, *[1] * (each.ndim - 1)).astype(each.dtype) for each in slopes]
+    of_tables = dict(tables)
     if tables:
-        shapes = {name: jax.ShapeDtypeStruct(each.shape, weight.dtype) for name, each in tables.items()}
-        count = partial(_count, layer, [each.shape for each in scores], tuple(tables))
-        slopes = jax.pure_callback(count, shapes, sizes, labels, weight, vmap_method="sequential")
-        slopes = {name: each.astype(tables[name].dtype) for name, each in slopes.items()}
+        shapes = tuple(jax.ShapeDtypeStruct(each.shape, each.dtype) for each in tables.values())
+        told = (scores, (sizes, tables), gold)
+        again = jax.pure_callback(partial(_of_tables, layer, asked), shapes, weight, *told, vmap_method="sequential")
+        of_tables = dict(zip(tables, again, strict=True))
     none = partial(jax.tree.map, lambda each: np.zeros(each.shape, dtype=jax.dtypes.float0))
-    return tuple(found), (none(sizes), slopes), none(gold)
+    return tuple(found), (none(sizes), of_tables), none(gold)
 
 
-_search.defvjp(_forward, _backward)
+_loss.defvjp(_forward, _backward)
 
 
-def _call(layer: Layer, asked: Request, scores: Any, told: Any, gold: Any) -> Any:
-    """Answers on the host. A mapped axis comes before the others of all arrays, and is folded into the examples."""
-    rows, n = max(1, asked.samples) + bool(gold), scores[0].shape[0]
-    kind = jnp.result_type(float)
-    numbers = jax.ShapeDtypeStruct((rows, n), kind)
-    labels = [jax.ShapeDtypeStruct((rows, *each.shape[:-1]), jnp.int32) for each in scores]
-    shapes = numbers, numbers, jax.ShapeDtypeStruct((rows, n), bool), labels
-    mapped = "sequential" if told[1] else "broadcast_all"  # tables are those of a whole batch
-    axes = [len(field.axes) for field in layer.inference.layout.fields.values()]
+def _call(layer: Layer, work: Any, shapes: Any, scores: Any, told: Any, gold: Any) -> Any:
+    """Works on the host. A mapped axis comes before the others of all arrays, and is folded into the examples."""
+    n_axes = len(next(iter(layer.inference.layout.fields.values())).axes) + 2
 
     def answer(scores: Any, told: Any, gold: Any) -> Any:
         scores, (sizes, tables), gold = jax.tree.map(np.asarray, (scores, told, gold))
-        extra = scores[0].shape[: scores[0].ndim - axes[0] - 2]  # mapped axes
-        if extra:
-            fold = partial(jax.tree.map, lambda each: each.reshape(-1, *each.shape[len(extra) + 1 :]))
-            scores, sizes, gold = fold(scores), fold(sizes), fold(gold)
-        found = _found(layer, asked, scores, sizes, tables, gold)
-        numbers = (_unfold(extra, each, kind) for each in found[:2])
-        return *numbers, _unfold(extra, found.proved, bool), [_unfold(extra, each, np.int32) for each in found.labels]
+        extra = scores[0].shape[: scores[0].ndim - n_axes + 1]  # the examples, and mapped axes before them
+        fold = partial(jax.tree.map, lambda each: each.reshape(-1, *each.shape[len(extra) :]))
+        found = work(layer, fold(scores), fold(sizes), tables, fold(gold))
+        return tuple(
+            np.ascontiguousarray(each.reshape(*extra, *each.shape[1:]), dtype=like.dtype)
+            for each, like in zip(found, shapes, strict=True)
+        )
 
+    mapped = "sequential" if told[1] else "broadcast_all"  # tables are those of a whole batch
     return jax.pure_callback(answer, shapes, scores, told, gold, vmap_method=mapped)
 
 
-def _unfold(extra: Sequence[int], array: Any, dtype: Any) -> Any:
-    """Returns an array, (rows, examples, ...), whose mapped axes are before all others again."""
-    apart = array.reshape(array.shape[0], *extra, -1, *array.shape[2:]) if extra else array
-    return np.ascontiguousarray(np.moveaxis(apart, 0, len(extra)), dtype=dtype)
-
-
-def _found(layer: Layer, asked: Request, scores: Any, sizes: Any, tables: Any, gold: Any) -> Found:
+def _question(layer: Layer, scores: Any, sizes: Any, tables: Any, gold: Any) -> Question:
+    """Returns arrays as `Inference` reads them."""
     wide = [each if each.dtype in (np.float32, np.float64) else each.astype(np.float32) for each in scores]
     placed = layer.inference.layout.place([each.shape for each in wide], sizes, kinds=tuple(tables))
     exact = {name: each.astype(np.float64) for name, each in tables.items()}
     known = [np.ascontiguousarray(each, dtype=np.int64) for each in gold]
-    return layer.inference.search(placed, [np.ascontiguousarray(each) for each in wide], exact, known, asked)
+    return Question(placed, [np.ascontiguousarray(each) for each in wide], exact, known)
 
 
-def _count(layer: Layer, shapes: Any, kinds: tuple[str, ...], sizes: Any, labels: Any, weight: Any) -> dict[str, Any]:
-    """Returns how often answers have each label tuple, on the host."""
-    sizes, labels, weight = jax.tree.map(np.asarray, (sizes, labels, weight))
-    placed = layer.inference.layout.place(shapes, sizes, kinds=kinds)
-    found = layer.inference.tuples(placed, [each.astype(np.int64) for each in labels], weight.astype(np.float64))
-    return {name: each.astype(weight.dtype) for name, each in found.items()}
+def _decode(layer: Layer, *given: Any) -> Any:
+    found = layer.inference.decode(_question(layer, *given))
+    return *found[:3], *found.labels
+
+
+def _valued(asked: Asked, layer: Layer, *given: Any, weight: Any = None) -> Any:
+    """Returns the loss of each example, and its gradient where scores are and, summed, of tables."""
+    question = _question(layer, *given)
+    draw = np.random.Generator(np.random.SFC64(asked.seed)).standard_normal
+    noise = draw((asked.samples, int(question.placed.cost_at[-1])), dtype=np.float32) if asked.samples else None
+    request = Request(asked.samples, asked.sigma, asked.margin, strict=True, sharing=True)
+    found = layer.inference.loss(question._replace(asked=request, noise=noise), weight)
+    return (found.value, *found.fields) if weight is None else found.tables
+
+
+def _of_tables(layer: Layer, asked: Asked, weight: Any, scores: Any, told: Any, gold: Any) -> Any:
+    """Returns the gradient of tables, weighted by example, on the host."""
+    weight, scores, (sizes, tables), gold = jax.tree.map(np.asarray, (weight, scores, told, gold))
+    found = _valued(asked, layer, scores, sizes, tables, gold, weight=weight.astype(np.float64))
+    return tuple(each.astype(like.dtype) for each, like in zip(found, tables.values(), strict=True))
 
 
 def _in_order(layer: Layer, given: Arrays) -> tuple[Any, ...]:

@@ -17,12 +17,11 @@ from hasten.learning.gate import Gate
 from hasten.learning.learner import Learner
 from hasten.learning.perceptron import Perceptron, StepSize
 from hasten.learning.tables import Changing
-from hasten.model.batch import ONLY, Batch
+from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
-from hasten.padded.kernels import spread
 from hasten.padded.layout import Layout
-from hasten.padded.search import Inference, Request
+from hasten.padded.search import Inference, Question, Request
 from hasten.paper.demo import running_example
 from hasten.programs.program import Program
 from hasten.programs.requirements import Requirements
@@ -36,7 +35,6 @@ from hasten.proof.steps import prove
 from hasten.search.beam import BeamSearch, ConstrainedSearch, greedy
 from hasten.solvers import make_solver
 from hasten.speedup.parts import TextMode, Trust
-from hasten.speedup.pool import AnswerPool
 from hasten.speedup.predictor import Speedup
 from hasten.speedup.skipping import Calibrator, GatedSearch
 from hasten.sums import marginals, sample
@@ -45,10 +43,9 @@ from hasten.support.terminal import Tell, tell_nobody
 from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.scoring import black_box
 from hasten.tasks.entity_relation.scoring.features import intern
-from hasten.tasks.entity_relation.tagger import Tagger, TrainingSettings
+from hasten.tasks.entity_relation.tagger import Tagger
 from hasten.tasks.entity_relation.task import EntityRelationTask, Training
 
-CUT_SIDE = 9  # of a grid that is cut: a smaller one is eliminated
 CLIQUE = 12  # variables of a clique that is neither eliminated nor thin
 
 
@@ -65,17 +62,15 @@ def compile_kernels(tell: Tell = tell_nobody) -> None:
         "lazy search": lambda: BeamSearch(2, theta=1.0)(problem.structure.problem(scorer)),
         "constrained search": lambda: ConstrainedSearch()(problem),
         "proof": lambda: _prove(problem),
-        "cut": _cut,
         "improvement": lambda: _improve(problem),
         "best labellings": lambda: Certifier().best(problem, 2),
         "certificates": lambda: outline(Draft(stated(problem), None, 0, np.inf), problem, -np.inf, np.inf, max_join=0),
         "reduced search": lambda: BeamSearch(2, look_ahead=True, reduce=True)(problem),
         "enumeration": lambda: make_solver("brute").solve(problem),
-        "checks": lambda: [each.check([0] * each.n_variables) for each in (problem, _counted())],
+        "checks": lambda: [each.check([1] * each.n_variables) for each in (problem, drawn("knapsack"))],
         "learning": lambda: _learn(problem),
         "calibration": lambda: Calibrator().theta(BeamSearch(2), _noise(problem, 100)),
         "entities and relations": _label_text,
-        "past answers": lambda: _recall(problem),
         "sums": lambda: (marginals(problem), sample(problem)),
         "programs": _adopt,
         "padded scores": lambda: _pad(problem),
@@ -87,49 +82,39 @@ def compile_kernels(tell: Tell = tell_nobody) -> None:
 
 
 def _pad(problem: Problem) -> None:
-    """Answers a row of scores of both widths, with gold and tables, and spreads the answers again."""
+    """Answers a row of scores of both widths, and finds losses with gold and tables, and their gradients."""
     structure, kinds = problem.structure, tuple(problem.structure.schema.factors)
     inference = Inference(Layout(structure), Certifier())
     shape = 1, structure.n_labels
     placed = inference.layout.place([shape], {}, kinds=kinds, flat=True)
     tables = {name: np.zeros(kind.shape) for name, kind in structure.schema.factors.items()}
     for dtype in (np.float32, np.float64):
-        (labels,) = inference.search(placed, [np.zeros(shape, dtype)], tables).labels
-        inference.search(placed, [np.zeros(shape, dtype)], tables, [labels[0]], Request(margin=1.0))
-        inference.sums(placed, [np.zeros(shape, dtype)], tables, [labels[0]])
-        spread(labels, np.ones((1, 1)), structure.graph.first[: structure.n_variables], np.zeros(shape, dtype))
-    inference.tuples(placed, [labels], np.ones((1, 1)))
+        given = Question(placed, [np.zeros(shape, dtype)], tables, asked=Request(margin=1.0, sharing=True))
+        given = given._replace(gold=inference.decode(given).labels)
+        inference.loss(given)
+        inference.sums(given)
 
 
 def _prove(problem: Problem) -> None:
-    """Looks, then goes on with every step, on costs that looking does not settle; then on many at a time."""
-    Certifier()(_noise(problem, 64))
-    Certifier()(_counted())
-    Certifier()(drawn("knapsack", 8))  # rows are all that is left to branch on
+    """Takes every step of a proof that needs no limit of time, on problems that the steps before it leave open."""
+    for family in ("ruled", "knapsack", "potts"):
+        Certifier()(drawn(family))
+    for certifier in (Certifier(), Certifier(max_join=0), Certifier(max_nodes=1)):
+        certifier(_noise(problem, 64))
+    Certifier(max_nodes=1)(drawn("spin"))
     Certifier()(_related())
-    for seed in range(20):
-        costs = np.random.default_rng(seed).normal(size=problem.cost.size)
-        report = Certifier().report(problem.structure.batch(costs[None]))
-        if report.step.max() > 2:
-            Certifier(max_join=0)(problem.structure.batch(costs[None]))
-            return
+    Certifier()(_clique())
 
 
 def _improve(problem: Problem) -> None:
-    """Takes one slice of the step that needs a limit of time, on costs that looking does not settle."""
-    for seed in range(20):
-        costs = np.random.default_rng(seed).normal(size=problem.cost.size)
-        work = Certifier(max_join=0)._work_on(problem.structure.batch(costs[None]), None, 1)
-        prove(work, ONLY, (LOOKING,))
-        if work.proofs.facts[OUTCOME, 0] == OPEN:
-            Improvement(work, 0).go(np.inf)
-            return
+    """Takes one slice of the step that needs a limit of time."""
+    work = Certifier(max_join=0)._work_on(_noise(problem, 64), None, 1)
+    prove(work, np.arange(64), (LOOKING,))
+    Improvement(work, int(np.flatnonzero(work.proofs.facts[OUTCOME] == OPEN)[0])).go(np.inf)
 
 
-def _cut() -> None:
-    """Cuts a grid that elimination leaves something of; eliminates one by large tables; fixes labels of a clique."""
-    Certifier()(drawn("potts", CUT_SIDE))
-    Certifier(max_nodes=1)(drawn("spin", CUT_SIDE))
+def _clique() -> Problem:
+    """Returns a clique of variables that neither like to agree nor to differ, of which roof duality fixes some."""
     schema = Schema()
     pixel = schema.variable("pixel", ["off", "on"])
     same = schema.factor("same", one=pixel, other=pixel).set_table(1.0 - np.eye(2))
@@ -137,24 +122,12 @@ def _cut() -> None:
     for v, u in combinations(range(CLIQUE), 2):
         clique.connect(same, one=v, other=u)
     mixed = {f: (-1.0) ** (f % 3) * np.eye(2) for f in range(len(clique.factors))}
-    costs = np.random.default_rng(0).normal(size=clique.n_labels)
-    Certifier()(clique.problem(costs, tables=mixed))
+    return clique.problem(np.random.default_rng(0).normal(size=clique.n_labels), tables=mixed)
 
 
-def drawn(family: str, size: int) -> Problem:
-    """Returns a problem of a family of the benchmark."""
-    return FAMILIES[family].problems(size, 1)[0]
-
-
-def _counted() -> Problem:
-    """Returns a chain whose rule is in the way of its cheapest labels, and of its first ones."""
-    schema = Schema()
-    tag = schema.variable("tag", ["yes", "no"])
-    follow = schema.factor("follow", before=tag, after=tag).cost(0.5, before="yes", after="no")
-    shape = schema.structure()
-    shape.connect(follow, before=shape.add(tag), after=shape.add(tag))
-    shape.rule("one", [(0, "yes"), (1, "yes")], exactly=1)
-    return shape.problem([[1.0, 0.0], [1.0, 0.0]])
+def drawn(family: str) -> Problem:
+    """Returns a problem of a family of the benchmark; a grid is too large to be eliminated."""
+    return FAMILIES[family].problems(9, 1)[0]
 
 
 def _related() -> Problem:
@@ -171,7 +144,7 @@ def _related() -> Problem:
 def _learn(problem: Problem) -> None:
     batch, every = _noise(problem, 8), np.arange(8)
     answers = Certifier()(batch)
-    Learner(progress=False, enforce=False, look_ahead=False).fit(batch, answers)
+    Learner(enforce=False, look_ahead=False).fit(batch, answers)
     changing = Changing(batch, np.zeros(problem.structure.schema.n_weights, dtype=bool))
     Perceptron(changing, batch, answers.values, StepSize(1.0, 0.0)).run(every)
     others = Certifier()(_noise(problem, 60, seed=1))  # there is much to learn from, and nothing to agree with
@@ -181,14 +154,6 @@ def _learn(problem: Problem) -> None:
 
 def _noise(problem: Problem, n: int, seed: int = 0) -> Batch:
     return problem.structure.batch(np.random.default_rng(seed).normal(size=(n, problem.cost.size)))
-
-
-def _recall(problem: Problem) -> None:
-    batch = _noise(problem, 8)
-    answers = Certifier()(batch)
-    pool = AnswerPool()
-    pool.learn(answers)
-    pool.best(batch)
 
 
 def _adopt() -> None:
@@ -216,7 +181,7 @@ def _label_text() -> None:
     GatedSearch(gate.fit(batch, Certifier()(batch)))(batch)
     sentences = list(generate(20, seed=0))
     for training in Training:
-        tagger = Tagger.train(sentences, settings=TrainingSettings(training))
+        tagger = Tagger.train(sentences, black_box=training)
         for mode in TextMode:
             list(tagger.asking(mode=mode).label(sentences))
     black_box.search(tagger.scorer, tagger.scorer.read(sentences), batch, tagger.beam(theta=1.0))

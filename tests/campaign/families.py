@@ -221,7 +221,8 @@ def crowded(draw: Random) -> Described:
         some = sorted({(begin + x) % n for x in range(3)})
         terms = [[v, i, room[v][i]] for v in some for i in range(labels) if room[v][i]]
         limit = _missed(draw, math.fsum(room[v][chosen[v]] for v in some))
-        described["structure_rules"].append({"terms": terms, "low": -INF, "high": limit})
+        if terms:  # a rule that counts nothing is refused
+            described["structure_rules"].append({"terms": terms, "low": -INF, "high": limit})
     return described
 
 

@@ -23,7 +23,7 @@ from kinds import KINDS, make_tagger
 from hasten.paper.report import write_report
 from hasten.support.files import write_whole
 from hasten.support.forms import _header
-from hasten.tasks.entity_relation.data.formats import read_jsonl, write_jsonl
+from hasten.tasks.entity_relation.data.formats import read_corpus, write_jsonl
 from hasten.tasks.entity_relation.data.synthetic import generate
 
 Save = Callable[[Path], object]
@@ -37,7 +37,7 @@ def savers() -> dict[str, tuple[Save, Save, Callable[[Path], object]]]:
     texts = [list(generate(200, seed)) for seed in (0, 1)]
     for name in ("converted.jsonl", "converted.jsonl.gz"):
         one, other = (partial(lambda path, text: write_jsonl(path, text), text=text) for text in texts)
-        found[name] = one, other, lambda path: list(read_jsonl(path))
+        found[name] = one, other, lambda path: list(read_corpus(path, "jsonl"))
     reports = [partial(lambda path, about: write_report({"about": about}, path), about={"seed": n}) for n in (0, 1)]
     found["report.html"] = reports[0], reports[1], Path.read_bytes
     results = [partial(lambda path, data: write_whole(path, data), data=bytes([n]) * 300_000) for n in (0, 1)]

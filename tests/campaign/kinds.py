@@ -20,7 +20,6 @@ from hasten.proof.certifier import Certifier
 from hasten.search.beam import BeamSearch
 from hasten.speedup.parts import Search, Trust
 from hasten.speedup.predictor import Speedup
-from hasten.speedup.skipping import GatedSearch
 from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.scoring.black_box import LinearScorer
 from hasten.tasks.entity_relation.scoring.features import intern
@@ -136,10 +135,6 @@ def make_black_box(n: int, n_buckets: int = 64) -> LinearScorer:
     return LinearScorer(*labels, *tables, "structured" if n % 2 else "independent")
 
 
-def use_black_box(scorer: LinearScorer) -> None:
-    scorer.costs(intern(sentences()))
-
-
 def make_tagger(n: int, n_buckets: int = 64) -> Tagger:
     scorer, text = make_black_box(n, n_buckets), intern(sentences())
     trust, search = Trust(audit=0.0, min_agreement=None), Search(theta=3.0)
@@ -150,15 +145,6 @@ def make_tagger(n: int, n_buckets: int = 64) -> Tagger:
 def use_tagger(tagger: Tagger) -> None:
     for mode in ("certified", "search"):
         list(tagger.asking(mode=mode, solver="brute").label(sentences()))
-
-
-def make_gate(n: int) -> Gate:
-    answers = Certifier()(batch(n, 60))
-    return Gate({"relation": None}, n_rows=16, seed=n).fit(batch(n, 60), answers)
-
-
-def use_gate(gate: Gate) -> None:
-    GatedSearch(gate)(batch())
 
 
 def make_sequence_tagger(n: int) -> SequenceTagger:
@@ -177,8 +163,6 @@ KINDS = {
     "speedup": Kind(make_speedup, load_speedup, use_speedup),
     "learned speedup": Kind(make_learned, load_speedup, use_learned),
     "gated speedup": Kind(make_gated, load_gated, use_gated),
-    "gate": Kind(make_gate, lambda path: Gate.load(path, shape().schema, {"relation": None}), use_gate),
-    "black box": Kind(make_black_box, LinearScorer.load, use_black_box),
     "tagger": Kind(make_tagger, Tagger.load, use_tagger),
     "sequence tagger": Kind(make_sequence_tagger, SequenceTagger.load, use_sequence_tagger),
 }

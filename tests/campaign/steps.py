@@ -16,7 +16,7 @@ from families import INF, Number, add_rule, draw_numbers, draw_table, put_rest
 from problems import Described, describe
 
 FEW_SUMS, SWEEPS = "hasten.proof.elimination.plan.FEW_SUMS", "hasten.proof.elimination.plan.SWEEPS"
-SHARED, MOST_UNFIXED = "hasten.proof.cut.network.SHARED", "hasten.proof.cut.persistency.MOST_UNFIXED"
+MOST_UNFIXED = "hasten.proof.cut.persistency.MOST_UNFIXED"
 WIDEST = "hasten.proof.buckets.plan.WIDEST"
 Choices = dict[str, tuple[Any, ...]]
 
@@ -147,8 +147,8 @@ SETTINGS: dict[str, Choices] = {
     "tallies": {"max_join": (None,)},
 }
 CONSTANTS: dict[str, Choices] = {
-    "cuts": {FEW_SUMS: (0, 0, 8), SWEEPS: (0,), SHARED: (1, 1, 2, 8)},
-    "roofs": {FEW_SUMS: (0,), SWEEPS: (0,), SHARED: (1, 8), MOST_UNFIXED: (600, 600, 0)},
+    "cuts": {FEW_SUMS: (0, 0, 8), SWEEPS: (0,)},
+    "roofs": {FEW_SUMS: (0,), SWEEPS: (0,), MOST_UNFIXED: (600, 600, 0)},
     "thin": {FEW_SUMS: (0, 0, 0, 8), SWEEPS: (0,), WIDEST: (0.75, 1.0, 1.0)},
 }
 

@@ -211,9 +211,6 @@ class Doubling:
 
     kind, digest = "text", "doubling"
 
-    def warm(self) -> None:
-        pass
-
     def begin(self, shard: int) -> None:
         pass
 

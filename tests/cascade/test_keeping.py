@@ -282,4 +282,4 @@ def test_a_neural_student_is_saved_too(tmp_path, monkeypatch):
     cascade.save(tmp_path / "a.cascade")
     again = load(tmp_path / "a.cascade", Extraction("neural"), extractor)
     some = inputs(300, 330)
-    assert np.array_equal(again.champion.margins(some).margin, cascade.champion.margins(some).margin)
+    assert np.array_equal(again.champion(some).margin, cascade.champion(some).margin)

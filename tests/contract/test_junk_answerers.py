@@ -71,7 +71,7 @@ class Answering(World):
         return Speedup(self.schema, solver="brute", **settings)
 
     def searching(self) -> Speedup:
-        search = Search(learner=Learner(epochs=1, progress=False), guided=True)
+        search = Search(learner=Learner(epochs=1), guided=True)
         return self.speedup(answer=search).fit(self.many())
 
     def program(self) -> Program:
@@ -93,10 +93,10 @@ class Answering(World):
         return cascade
 
     def heuristic(self) -> Heuristic:
-        return Heuristic.zeros(self.schema)
+        return Heuristic(self.schema, np.zeros(self.schema.n_weights))
 
     def gate(self) -> Gate:
-        return Gate({"kind": None}, n_rows=16, epochs=1)
+        return Gate({"kind": None}, n_rows=16)
 
 
 def used(make: Callable[..., Speedup]) -> Callable[..., Any]:
@@ -143,37 +143,29 @@ CALLS: list[Call] = [
     (
         lambda w: Trust,
         "",
-        {"audit": 0.1, "min_agreement": 0.9, "repair": True, "prove": True, "on_disagreement": "raise"},
+        {"audit": 0.1, "min_agreement": 0.9, "repair": True, "prove": True},
     ),
     (lambda w: Trust, "", {"on_error": "keep"}),
-    (lambda w: Learner, "", {**LEARNER, "seed": 0, "progress": None}),
+    (lambda w: Learner, "", {**LEARNER, "seed": 0}),
     (lambda w: Learner, "paper", {"width": 2}),
-    (lambda w: Learner(epochs=1, progress=False), "fit", {"problems": MANY, "answers": ANSWERS}),
-    (lambda w: Learner(epochs=1, progress=False), "partial_fit", {"problems": MANY, "answers": ANSWERS}),
-    (lambda w: Learner(progress=False), "learn_one", {"problem": PROBLEM, "answer": [0, 1]}),
+    (lambda w: Learner(epochs=1), "fit", {"problems": MANY, "answers": ANSWERS}),
+    (lambda w: Learner(epochs=1), "partial_fit", {"problems": MANY, "answers": ANSWERS}),
+    (lambda w: Learner(), "learn_one", {"problem": PROBLEM, "answer": [0, 1]}),
     (
-        lambda w: Learner(epochs=1, progress=False).fit(w.many(), w.answers()),
+        lambda w: Learner(epochs=1).fit(w.many(), w.answers()),
         "mistake_bound",
         {"margin": 1.0},
     ),
-    (lambda w: Learner(), "start", {"heuristic": Of(lambda w: w.heuristic())}),
     (lambda w: Heuristic, "", {"schema": SCHEMA, "weights": Of(lambda w: w.heuristic().weights)}),
-    (lambda w: Heuristic, "zeros", {"schema": SCHEMA}),
     (lambda w: Heuristic, "load", {"path": Of(lambda w: w.saved(w.heuristic())), "schema": SCHEMA}),
     (lambda w: w.heuristic(), "save", {"path": "out"}),
     (lambda w: w.heuristic(), "strongest", {"n": 2, "factor": "pair"}),
     (lambda w: w.heuristic(), "weights_of", {"factor": "pair"}),
-    (lambda w: Gate, "", {"cheap": CHEAP, "settled": True, "n_rows": 16, "epochs": 1, "rate": 0.1, "seed": 0}),
+    (lambda w: Gate, "", {"cheap": CHEAP, "settled": True, "n_rows": 16, "seed": 0}),
     (lambda w: w.gate(), "fit", {"problems": MANY, "answers": ANSWERS}),
     (lambda w: w.gate().fit(w.many(), w.answers()), "guess", {"batch": PROBLEMS}),
     (lambda w: w.gate().fit(w.many(), w.answers()), "expensive", {"batch": PROBLEMS}),
-    (lambda w: w.gate().fit(w.many(), w.answers()), "save", {"path": "out"}),
     (lambda w: w.gate().fit(w.many(), w.answers()), "seeing", {"cheap": CHEAP}),
-    (
-        lambda w: Gate,
-        "load",
-        {"path": Of(lambda w: w.saved(w.gate().fit(w.many(), w.answers()))), "schema": SCHEMA, "cheap": CHEAP},
-    ),
     (
         lambda w: used(lambda **settings: Speedup(**({"schema": w.schema} | settings))),
         "",
@@ -182,7 +174,7 @@ CALLS: list[Call] = [
     (
         lambda w: used(lambda **settings: Speedup(**({"schema": w.schema} | settings))),
         "",
-        {"learn": False, "n_jobs": 1, "seed": 0, "progress": False},
+        {"learn": False, "n_jobs": 1, "seed": 0},
     ),
     (lambda w: used(Speedup), "", {"schema": SCHEMA}),
     (lambda w: Speedup, "paper", {"schema": SCHEMA, "width": 2}),

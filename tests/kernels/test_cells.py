@@ -10,7 +10,7 @@ import naive
 import numpy as np
 
 from hasten.kernels.cells import Rows, with_rows
-from hasten.kernels.layout import ROWS, Graph
+from hasten.kernels.layout import Graph
 from hasten.kernels.tolerance import EPS
 
 
@@ -88,6 +88,6 @@ def test_rows_are_what_their_terms_come_to() -> None:
     for _ in range(500):
         first, rows = random_rows(rng)
         graph, slow = with_rows(Graph.start(first=first), rows), slow_rows(first, rows)
-        assert slow.keys() == {name for name, place in Graph._places.items() if place >= ROWS}
+        assert slow.keys() == {name for name, place in Graph._places.items() if place >= Graph._places["row_first"]}
         for name, values in slow.items():
             assert getattr(graph, name).tolist() == values, (name, first, rows)

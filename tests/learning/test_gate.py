@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 from strategies import entity_relation, random_problem
 
 import hasten
-from hasten.errors import ModelError, NotFittedError, ProblemError, SchemaError
+from hasten.errors import NotFittedError, ProblemError, SchemaError
 from hasten.learning.features import Examples, describe, guess_some
 from hasten.learning.gate import Gate
 from hasten.model.batch import Batch
@@ -183,21 +182,6 @@ def test_the_ids_of_problems_are_kept_when_costs_are_given() -> None:
     assert gate.guess(chosen).label.tolist() == gate.guess(named).label[named.places(np.array([5, 17, 200]))].tolist()
 
 
-def test_what_it_learned_is_saved_and_loaded(tmp_path: Path) -> None:
-    batch, related, labels = labelled(300, 0)
-    gate = Gate({"relation": hints(related)}, settled=False, n_rows=256).fit(batch, labels)
-    gate.save(tmp_path / "gate")
-    schema = batch.structures[0].schema
-    again = Gate.load(tmp_path / "gate", schema, {"relation": hints(related)})
-    assert again.n_rows == 256
-    assert not again.settled
-    assert (again.guess(batch).doubt == gate.guess(batch).doubt).all()
-    with pytest.raises(ModelError, match=r"for variables of the kinds relation.*got entity"):
-        Gate.load(tmp_path / "gate", schema, {"entity": None})
-    with pytest.raises(ModelError, match=r"another schema|schema differs|made for"):
-        Gate.load(tmp_path / "gate", random_problem(np.random.default_rng(0)).structure.schema, {"relation": None})
-
-
 @pytest.mark.parametrize(
     ("cheap", "message"),
     [
@@ -226,8 +210,6 @@ def test_what_makes_no_gate_is_refused() -> None:
         Gate({"relatoin": None}).fit(batch, labels)
     with pytest.raises(NotFittedError, match="Call fit"):
         Gate({"relation": None}).guess(batch)
-    with pytest.raises(NotFittedError, match="Call fit first"):
-        Gate({"relation": None}).save("nowhere")
     learned = Gate({"relation": None}).fit(batch, labels)
     with pytest.raises(ProblemError, match="another schema"):
         learned.guess(random_problem(np.random.default_rng(0)).batch)

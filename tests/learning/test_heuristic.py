@@ -52,7 +52,7 @@ def test_weights_are_read_by_names():
 
 
 def test_a_heuristic_that_knows_nothing_has_no_strongest_features():
-    nothing = Heuristic.zeros(pets())
+    nothing = Heuristic(pets(), np.zeros(10))
     assert nothing.strongest() == []
     assert str(nothing) == "Heuristic: 0 of 10 weights are not zero"
 
@@ -188,7 +188,7 @@ def test_a_save_that_fails_leaves_the_old_file_whole(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(OSError, match="no space left"):
-        Heuristic.zeros(pets()).save(path)
+        Heuristic(pets(), np.zeros(10)).save(path)
     assert (Heuristic.load(path, pets()).weights == old.weights).all()
     assert os.listdir(tmp_path) == ["pets.safetensors"]
 

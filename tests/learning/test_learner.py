@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from strategies import NumpyDice, _structure, entity_relation, random_problem, small_problems
 
 from hasten.errors import NotFittedError, ProblemError
-from hasten.learning.learner import STEP, TOGETHER, Learner, default_step
+from hasten.learning.learner import STEP, Learner, default_step
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
@@ -90,9 +90,10 @@ def test_the_kernel_is_algorithm_1_update_for_update(problem, width, enforce, lo
     same = [(a.weights == b.weights).all() for a, b in pairwise(lessons)]
     same.insert(0, not lessons[0].weights.any())
     blind = sum(bool(each.mistake) and unchanged for each, unchanged in zip(lessons, same, strict=True))
-    assert whole.trace[0].n_blind + whole.trace[1].n_blind == blind
-    assert whole.trace[0].n_lost + whole.trace[1].n_lost == sum(each.mistake == "lost" for each in lessons)
-    assert whole.trace[0].n_wrong + whole.trace[1].n_wrong == sum(each.mistake == "wrong" for each in lessons)
+    (both,) = whole.trace
+    assert both.n_blind == blind
+    assert both.n_lost == sum(each.mistake == "lost" for each in lessons)
+    assert both.n_wrong == sum(each.mistake == "wrong" for each in lessons)
 
 
 @pytest.mark.parametrize("width", [1, 2, 3])
@@ -267,22 +268,8 @@ def test_learn_one_is_partial_fit_on_one():
         many.partial_fit(batch.select([p]), [answers[p]])
     assert (one.weights == many.weights).all()
     assert one.n_mistakes == many.n_mistakes
-    assert len(one.trace) == len(many.trace) == 1  # single problems share an entry
-    assert one.trace[0].n_examples == 50 < TOGETHER
-
-
-def test_a_learner_starts_from_a_heuristic():
-    batch, answers = peaked(60)
-    first = Learner(2, averaged=False, shuffle=False, step=0.1, enforce=False, look_ahead=False).partial_fit(
-        batch.select(range(30)), answers.labels[: batch.variable_at[30]]
-    )
-    second = Learner(2, averaged=False, shuffle=False, step=0.1, enforce=False, look_ahead=False).start(first.heuristic)
-    assert (second.weights == first.weights).all()
-    rest = batch.select(range(30, 60)), answers.labels[batch.variable_at[30] :]
-    assert (second.partial_fit(*rest).weights == first.partial_fit(*rest).weights).all()
-    averaged = Learner(2, enforce=False, look_ahead=False).start(first.heuristic)
-    assert (averaged.weights == first.weights).all()
-    assert (first.weights == second.weights).all()
+    assert len(one.trace) == len(many.trace) == 1  # what comes after `fit` shares an entry
+    assert one.trace[0].n_examples == 50
 
 
 def test_the_step_is_logged(caplog):
@@ -311,7 +298,7 @@ def test_lazy_problems_are_resolved():
     ).all()
 
 
-def test_problems_without_an_answer_are_skipped_and_counted():
+def test_problems_without_an_answer_are_skipped():
     batch, answers = peaked(4)
     labels = answers.labels.copy()
     labels[batch.variable_at[1]] = -1
@@ -320,10 +307,9 @@ def test_problems_without_an_answer_are_skipped_and_counted():
     mixed[0] = Solution(batch[0], Status.INFEASIBLE, Source.SOLVER, None, math.inf, math.inf, False, 0)
     mixed[2] = Solution(batch[2], Status.TIME_LIMIT, Source.SOLVER, answers[2].labels, 0.0, 0.0, True, 0)
     learner = Learner(epochs=1, enforce=False, look_ahead=False).fit(batch, mixed)
-    assert learner.state.n_skipped == 2
     assert learner.n_examples == 2
     unusable = Learner(enforce=False, look_ahead=False).learn_one(batch[0], mixed[0])
-    assert unusable.state.n_skipped == 1
+    assert unusable.n_examples == 0
     assert not unusable.weights.any()
 
 
@@ -377,10 +363,10 @@ def test_answers_come_in_many_forms():
     ]
     for form in forms:
         assert (Learner(enforce=False, look_ahead=False).fit(batch, form).weights == flat.weights).all()
-    assert Learner(enforce=False, look_ahead=False).fit(batch, [None, *rows[1:]]).state.n_skipped == 1
+    assert Learner(epochs=1, enforce=False, look_ahead=False).fit(batch, [None, *rows[1:]]).n_examples == 29
     one = Learner(enforce=False, look_ahead=False).learn_one(batch[0], answers[0].names)
     assert (one.weights == Learner(enforce=False, look_ahead=False).learn_one(batch[0], answers[0]).weights).all()
-    assert Learner(enforce=False, look_ahead=False).learn_one(batch[0], None).state.n_skipped == 1
+    assert Learner(enforce=False, look_ahead=False).learn_one(batch[0], None).n_examples == 0
 
 
 def test_answers_that_do_not_fit_are_named():
@@ -417,11 +403,3 @@ def test_a_learner_needs_no_standard_error(monkeypatch):
     monkeypatch.setattr(sys, "stderr", None)
     batch, answers = peaked(20)
     assert Learner(enforce=False, look_ahead=False).fit(batch, answers).n_examples >= 20
-
-
-def test_a_progress_bar_is_shown_when_asked_for(capsys):
-    batch, answers = peaked(20)
-    Learner(progress=True, epochs=2, enforce=False, look_ahead=False).fit(batch, answers)
-    assert "epoch 1 of 2" in capsys.readouterr().err
-    Learner(epochs=2, enforce=False, look_ahead=False).fit(batch, answers)
-    assert not capsys.readouterr().err

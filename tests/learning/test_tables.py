@@ -97,7 +97,7 @@ def test_no_tables_leave_problems_as_they_are() -> None:
     schema = three_kinds()
     shape = random_shape(schema, np.random.default_rng(0))
     batch = shape.batch(np.random.default_rng(1).normal(size=(3, shape.n_labels)))
-    assert LearnedTables.none(schema).added_to(batch) is batch
+    assert LearnedTables.that_forbid(schema, np.zeros(schema.n_weights, dtype=bool)).added_to(batch) is batch
 
 
 def test_tables_survive_copies_and_say_what_they_hold() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import pytest
@@ -189,7 +190,25 @@ def test_scores_that_do_not_fit_are_refused(module: Pairs) -> None:
     gate = ht.Gate(LAYER, {"relation": lambda inputs, index: torch.zeros(len(index), 3)}, {"relation": None})
     with pytest.raises(ProblemError, match=r"The module of relation returned .* a score for each label"):
         gate.fit([(inputs, scores, lengths)])
+    for module_, told in (
+        (lambda inputs, index: torch.zeros(len(index), 2).numpy(), "an array .* Return a tensor"),
+        (lambda inputs, index: torch.full((len(index), 2), torch.nan), r"Example \d+, relation\[\d, \d\]: .* nan for"),
+    ):
+        with pytest.raises(ProblemError, match=told):
+            ht.Gate(LAYER, {"relation": module_}, {"relation": None}).fit([(inputs, scores, lengths)])
+    with pytest.raises(ProblemError, match=r"cheap features of relation need a row for each of \d+ requests"):
+        ht.Gate(LAYER, {"relation": module}, {"relation": lambda i, x: distance(i, x)[1:]}).fit(made_up(1, seed=0))
     with pytest.raises(ProblemError, match="entity is missing"):
         gate.fit([(inputs, {}, lengths)])
     with pytest.raises(ProblemError, match="Got no inputs"):
         gate.fit([])
+
+
+def test_a_gate_can_be_pickled(gate: ht.Gate) -> None:
+    gate.calibrate(made_up(4, seed=1), risk=0.3)
+    (batch,) = made_up(1, seed=2)
+    gate.layer = None
+    other = pickle.loads(pickle.dumps(gate))
+    gate.layer = other.layer = LAYER
+    labels, again = (each(*batch).labels for each in (gate, other))
+    assert all(torch.equal(labels[name], again[name]) for name in FIELDS)

@@ -341,3 +341,28 @@ def test_tensors_of_a_gpu_are_answered_there(dtype: object) -> None:
 def test_wrong_tensors_are_named(run: object, message: str) -> None:
     with pytest.raises(ProblemError, match=message):
         run(layer_of("tagger"), torch.zeros(2, 3, 3), torch.full((2, 3), 2))
+
+
+def test_one_example_may_have_one_length_or_mask() -> None:
+    layer, pairs = layer_of("tagger"), layer_of("pairs")
+    scores, wide = torch.randn(5, 3), {"entity": torch.randn(3, 3), "relation": torch.randn(3, 3, 2)}
+    expected = layer.decode(scores[None], lengths=[3]).labels[0]
+    for words in (
+        {"lengths": 3},
+        {"lengths": torch.tensor([3])},
+        {"mask": torch.arange(5) < 3},
+        {"mask": [1, 1, 1, 0, 0]},
+    ):
+        assert torch.equal(layer.decode(scores, **words).labels, expected)
+    whole = {
+        "lengths": 2,
+        "mask": {"relation": ~torch.eye(3, dtype=torch.bool) & (torch.arange(3) < 2) & (torch.arange(3) < 2)[:, None]},
+    }
+    many = {name: each[None] for name, each in wide.items()}
+    labels = pairs.decode(many, lengths=[2]).labels
+    assert all(torch.equal(each, labels[name][0]) for name, each in pairs.decode(wide, **whole).labels.items())
+
+
+def test_tables_that_are_no_tensors_are_refused() -> None:
+    with pytest.raises(ProblemError, match="Give tables as a dict with a tensor for each kind of factor"):
+        layer_of("tagger").decode(torch.randn(2, 4, 3), tables={"step": np.zeros((3, 3))})

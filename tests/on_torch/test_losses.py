@@ -11,7 +11,6 @@ import torch
 
 import hasten.torch as ht
 from hasten.errors import ProblemError
-from hasten.padded.search import Request
 
 LENGTHS = [3, 1, 0, 2]
 
@@ -81,13 +80,15 @@ def test_the_gradient_of_fenchel_young_is_the_mean_of_perturbed_answers_less_gol
     layer, scores, gold, _ = tagging()
     loss = ht.FenchelYoung(layer, samples=5, sigma=1.0, seed=3, reduction="sum")
     loss(scores, gold, lengths=torch.tensor(LENGTHS)).backward()
-    seed, asked = torch.tensor(3), Request(5.0, 1.0)
-    call = layer.call("loss", scores.detach(), gold=gold, asked=asked, seed=seed, lengths=torch.tensor(LENGTHS))
-    _, labels = ht.operators.ask(call)
+    noise = torch.randn(5, 3 * sum(LENGTHS), generator=torch.Generator().manual_seed(3)).double()
     expected = torch.zeros_like(scores)
-    for row in labels[:-1]:
+    for row in noise:
+        moved = scores.detach().clone()
+        for b, each in enumerate(row.split([3 * n for n in LENGTHS])):
+            moved[b, : LENGTHS[b]] += each.reshape(-1, 3)
+        labels = layer.decode(moved, lengths=torch.tensor(LENGTHS)).labels
         for b, n in enumerate(LENGTHS):
-            expected[b, range(n), row[b, :n]] += 1 / 5
+            expected[b, range(n), labels[b, :n]] += 1 / 5
     for b, n in enumerate(LENGTHS):
         expected[b, range(n), gold[b, :n]] -= 1
     assert torch.allclose(scores.grad, expected)
@@ -211,3 +212,24 @@ def test_transitions_are_trained_with_the_scores(rank: int | None) -> None:
         optimizer.step()
     assert loss(noise, gold).item() < 0.5 * before
     assert (layer.decode(noise).labels == gold).double().mean().item() > untrained + 0.2
+
+
+@pytest.mark.parametrize("loss", [ht.StructuredHinge, ht.FenchelYoung, ht.NegativeLogLikelihood])
+def test_a_loss_of_no_examples_is_nothing(loss: type) -> None:
+    layer, scores, gold, _ = tagging(tables=["step"])
+    none = scores[:0].detach().requires_grad_()
+    value = loss(layer)(none, gold[:0])
+    value.backward()
+    assert value == 0
+    assert none.grad.shape == none.shape
+
+
+def test_costs_of_labels_that_do_not_fit_are_refused() -> None:
+    layer, scores, gold, _ = tagging()
+    for cost in (torch.ones(2, 2), {"other": torch.ones(3, 3)}, {"tag": 1.0}):
+        with pytest.raises(ProblemError, match=r"what the labels of tag cost .* a tensor \(3, 3\)"):
+            ht.StructuredHinge(layer, cost=cost)
+    cost, lengths = torch.rand(3, 3), torch.tensor(LENGTHS)
+    ways = (cost, scores, gold), ({"tag": cost}, scores, gold), (cost, {"tag": scores}, {"tag": gold})
+    found = [ht.StructuredHinge(layer, cost=cost)(s, g, lengths=lengths) for cost, s, g in ways]
+    assert found[0] == found[1] == found[2]

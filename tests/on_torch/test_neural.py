@@ -26,7 +26,7 @@ from hasten.tasks.entity_relation.extraction import train_black_box
 from hasten.tasks.entity_relation.neural import encoder, training
 from hasten.tasks.entity_relation.neural.black_box import NeuralScorer, flat
 from hasten.tasks.entity_relation.neural.network import NeuralText, largest
-from hasten.tasks.entity_relation.tagger import FORMAT, KIND, Tagger, TrainingSettings
+from hasten.tasks.entity_relation.tagger import FORMAT, KIND, Tagger
 from hasten.tasks.entity_relation.task import BlackBox, EntityRelationTask
 
 TASK = EntityRelationTask()
@@ -227,7 +227,7 @@ def test_nothing_to_learn_from_is_refused() -> None:
 
 
 def test_a_labeller_is_saved_and_loaded_with_its_network(tmp_path: Path) -> None:
-    tagger = Tagger.train(SENTENCES, task=TASK, settings=TrainingSettings(BlackBox.NEURAL_STRUCTURED, width=1))
+    tagger = Tagger.train(SENTENCES, task=TASK, black_box=BlackBox.NEURAL_STRUCTURED, width=1)
     tagger.save(tmp_path / "model")
     loaded = Tagger.load(tmp_path / "model")
     assert loaded.digest == tagger.digest
@@ -241,7 +241,7 @@ def test_a_labeller_is_saved_and_loaded_with_its_network(tmp_path: Path) -> None
 
 def test_a_file_of_another_encoder_or_with_other_tensors_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "model"
-    Tagger.train(SENTENCES, task=TASK, settings=TrainingSettings(BlackBox.NEURAL)).save(path)
+    Tagger.train(SENTENCES, task=TASK, black_box="BlackBox.NEURAL").save(path)
     tensors, about = load_tensors(path, FORMAT, KIND)
     save_tensors(path, FORMAT, tensors, about | {"encoder_digest": "other"})
     with pytest.raises(ModelError, match="another encoder"):

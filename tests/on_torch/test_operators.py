@@ -36,15 +36,16 @@ def test_pytorch_checks_the_operators() -> None:
     layer, scores, gold = pairs(tables=["args"])
     own = {name: each.requires_grad_() for name, each in scores.items()}
     table = {"args": torch.randn(3, 2, 3, requires_grad=True)}
-    noise = {"asked": Request(2.0, 0.5, 1.0), "seed": torch.tensor(3), "lengths": LENGTHS}
+    noise = {"asked": Request(2.0, 0.5, 1.0, sharing=True), "seed": torch.tensor(3), "lengths": LENGTHS}
     plain = {name: each.detach() for name, each in scores.items()}
-    slope = layer.call("spread", plain, {"args": table["args"].detach()}, lengths=LENGTHS)
-    labels = [torch.stack([each, each.flip(0)]) for each in gold.values()]
+    sharing = Request(sharing=True)
+    kept = [*plain.values(), table["args"].detach()]
+    slope = layer.call("loss slopes", plain, {"args": table["args"].detach()}, gold, asked=sharing, lengths=LENGTHS)
     flat = ht.Layer(scenes.tagger()[1](3))
     for call in (
         layer.call("decode", plain, lengths=LENGTHS),
-        layer.call("loss", own, gold=gold, lengths=LENGTHS),
-        layer.call("loss", own, table, gold, asked=Request(margin=1.0), lengths=LENGTHS),
+        layer.call("loss", own, gold=gold, asked=sharing, lengths=LENGTHS),
+        layer.call("loss", own, table, gold, asked=Request(margin=1.0, sharing=True), lengths=LENGTHS),
         layer.call("loss", own, gold=gold, **noise),
         layer.call("sample", own, **noise),
         layer.call("moved", plain, {"args": table["args"].detach()}, **noise)._replace(
@@ -53,8 +54,9 @@ def test_pytorch_checks_the_operators() -> None:
         layer.call("entropy", plain, lengths=LENGTHS),
         layer.call("draw", plain, **noise),
         flat.call("margins", torch.randn(2, 9)),
-        slope._replace(kept=labels, last=[torch.rand(3)]),
-        flat.call("loss", torch.randn(2, 9, requires_grad=True), gold=torch.full((2, 3), -100)),
+        slope._replace(kept=kept, last=[torch.rand(3)]),
+        slope._replace(kept=kept, last=[torch.ones(3)]),
+        flat.call("loss", torch.randn(2, 9, requires_grad=True), gold=torch.full((2, 3), -100), asked=sharing),
     ):
         told = call.told
         torch.library.opcheck(operator, (*told[:3], call.tensors, *told[3:]))
@@ -167,6 +169,10 @@ def test_gradients_of_sums_are_not_differentiated_without_a_word() -> None:
     slopes = torch.autograd.grad(ht.NegativeLogLikelihood(layer)(own, gold), list(own.values()), create_graph=True)
     with pytest.raises(ProblemError, match="not differentiable again"):
         (slopes[0] ** 2).sum().backward()
+    square = ht.StructuredHinge(layer)(own, gold) ** 2
+    slopes = torch.autograd.grad(square, list(own.values()), create_graph=True)
+    with pytest.raises(ProblemError, match="not differentiable again"):
+        slopes[0].sum().backward()
 
 
 def test_autocast_and_checkpointing_change_nothing() -> None:

@@ -160,7 +160,7 @@ def test_operators_keep_the_rules_of_pytorch() -> None:
     layer = tagger(3)
     scores = scores_of(3).requires_grad_()
     given, gold = {"lengths": LENGTHS, "asked": Request(sharing=1.0)}, torch.ones(6, 7, dtype=torch.int64)
-    slope = layer.call("shares", scores.detach(), {"follow": torch.zeros(3, 3)}, gold, **given)
+    slope = layer.call("sums slopes", scores.detach(), {"follow": torch.zeros(3, 3)}, gold, **given)
     for call in (
         layer.call("sums", scores, gold=gold, **given),
         layer.call("sums", scores, gold=gold, lengths=LENGTHS),

@@ -89,6 +89,23 @@ def test_numbers_of_the_state_stand_on_the_page(page):
     assert "v1" in shown.find_element(By.CSS_SELECTOR, "#charts .mark-label").text
 
 
+def test_answers_that_need_no_trust_are_counted_by_their_proofs(page):
+    life = Lifetime({"name": "proofs", "kind": "program"})
+    life.answered([Answered("", "", "bound", 1e-3, proved=n % 4 > 0) for n in range(100)])
+    shown = page(life.state())
+    assert shown.find_element(By.ID, "status").text == "Serving"
+    assert "75.0%\nproved optimal" in shown.find_element(By.ID, "tiles").text
+    captions = [each.text.split("\n")[0] for each in shown.find_elements(By.CSS_SELECTOR, "#charts figcaption")]
+    assert captions[1].startswith("Proved")
+
+
+def test_agreement_at_a_glance_is_that_of_late(page):
+    life = Lifetime({}, lambda: {"trusted": True, "allowed": 0.9})
+    life.answered([Answered("", "", "student", 1e-3, True, agreed=n >= 500) for n in range(1000)])
+    tiles = page(life.state()).find_element(By.ID, "tiles").text
+    assert "100%\nof the last 50 audits agree" in tiles
+
+
 def test_a_drift_is_an_alarm_with_its_stretch(page):
     shown = page(recorded({**DRIFT, "alarm": "It changed."}))
     alarm = shown.find_element(By.ID, "alarm")

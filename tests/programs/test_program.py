@@ -357,16 +357,12 @@ def test_an_answer_that_the_file_rules_out_is_no_proof_when_time_ran_out() -> No
     assert "rules out" in program.solve().reason
 
 
-@pytest.mark.parametrize("few", [0, 3, 32])
-def test_few_that_a_first_look_leaves_open_are_proved_one_by_one_and_others_together(
-    few: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("hasten.programs.solving.FEW", few)
+def test_what_a_first_look_leaves_open_is_proved_together() -> None:
     rng = np.random.default_rng(1)
     for _ in range(12):
         program = Program(random_programs.make(rng, 7))
         matrix = rng.normal(size=(8, program.statement.n_columns))
-        for _ in range(2):  # the second time it is known how to branch
+        for _ in range(2):
             told = Mock()
             answers = program.solve_all(matrix, progress=told)
             assert told.call_args.args == (8, 8)
@@ -389,37 +385,14 @@ def test_a_program_without_answers_is_proved_to_have_none_once_a_call(monkeypatc
         build.row(columns, np.sqrt(np.arange(2, 8)), 6.5, 6.51)
     program, certifier, rng = Program(build.statement()), hasten.Certifier, np.random.default_rng(0)
     assert not program.recognised.infeasible
-    at_once, later = Mock(side_effect=certifier.settle), Mock(side_effect=certifier.after_looking)
-    monkeypatch.setattr(certifier, "settle", lambda *args: at_once(*args))
+    later = Mock(side_effect=certifier.after_looking)
     monkeypatch.setattr(certifier, "after_looking", lambda *args: later(*args))
     for n in range(3):
         answer = program.solve(objective=rng.normal(size=6))
         assert (answer.status, answer.proved, answer.bound) == (hasten.Status.INFEASIBLE, True, math.inf)
-        assert (at_once.call_count, later.call_count) == (n + 1, 1)  # only from the second time on at once
+        assert later.call_count == n + 1
     answers = program.solve_all(rng.normal(size=(8, 6)))
     assert {answer.status for answer in answers} == {hasten.Status.INFEASIBLE}
-    assert at_once.call_count == 4  # none after the first
-
-
-def test_what_a_first_look_leaves_open_is_proved_at_once_from_the_second_time_on() -> None:
-    build = Builder(constant=3.0)
-    for item in range(7):
-        build.column(f"x{item}", 0, 2, True)
-    build.row(range(7), np.sqrt(np.arange(2, 9)), high=9.0)
-    program, rng = Program(build.statement()), np.random.default_rng(0)
-    n_settled = 0
-    for c in rng.normal(-1.0, 0.5, size=(30, 7)):
-        seen, way = program._solving.costs.look(c, 1.0), program._solving.way("highs")
-        settled = program._solving.prove_at_once(way, seen)
-        n_settled += settled.outcome == PROVED != seen.outcome
-        answer = program.solve(objective=c)
-        random_programs.check(program.statement, answer.x)
-        assert answer.proved
-        assert answer.objective == pytest.approx(best(program.statement, c))
-        assert answer.bound == pytest.approx(answer.objective)
-    assert n_settled > 10
-    way.effort.compared = True
-    assert program._solving.prove_at_once(way, seen) is seen
 
 
 def test_a_solver_that_cannot_be_waited_for_leaves_its_best_answer(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import json
+from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,10 +15,11 @@ from hypothesis import strategies as st
 from hasten.errors import CorpusError, ModelError, NotFittedError, ProblemError, WriteError
 from hasten.model.schema import Schema
 from hasten.scale import places, shards
-from hasten.scale.run import Here, Sharding, predict_shards
+from hasten.scale.run import Sharding, here, predict_shards
 from hasten.scale.work import FlatWork
 from hasten.speedup.parts import Search, Trust
 from hasten.speedup.predictor import Speedup
+from hasten.speedup.state import Counters
 from hasten.tasks.entity_relation.data.formats import write_jsonl
 from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.labelling import Labeller
@@ -136,7 +138,7 @@ def test_a_changed_model_input_or_setting_is_refused(tagger, text, tmp_path):
 def test_a_directory_with_something_else_is_refused(tagger, text, tmp_path):
     with pytest.raises(WriteError, match="is not empty, and holds no run of ours"):
         predict_shards(Labeller(tagger), text, tmp_path)
-    (tmp_path / "manifest.json").write_text('{"format": "hasten.run/2"}')
+    (tmp_path / "manifest.json").write_text('{"format": "hasten.run/3"}')
     with pytest.raises(ModelError, match="is damaged"):
         predict_shards(Labeller(tagger), text, tmp_path)
 
@@ -179,7 +181,7 @@ def test_bad_records_are_named_and_the_others_answered_up_to_a_limit(tagger, tex
 
 def test_processes_share_shards_with_the_same_result(tagger, text, tmp_path):
     runs = [
-        predict_shards(Labeller(tagger), text, tmp_path / f"{n}", how=Sharding(size=16), engine=Here(n)) for n in (1, 2)
+        predict_shards(Labeller(tagger), text, tmp_path / f"{n}", how=Sharding(size=16), engine=here(n)) for n in (1, 2)
     ]
     assert answers(runs[0]) == answers(runs[1])
     assert runs[0].counts == runs[1].counts
@@ -247,12 +249,12 @@ def test_audits_are_merged_exactly_and_do_not_depend_on_who_answers(chain, probl
     answer, trust = Search(width=1, reduce=False, look_ahead=False), Trust(audit=0.5, min_agreement=None)
     speedup = Speedup(chain.schema, answer=answer, trust=trust).fit(chain.batch(costs))
     work = FlatWork(speedup, {"chain": chain})
-    runs = [predict_shards(work, path, tmp_path / f"{n}", how=Sharding(size=20), engine=Here(n)) for n in (1, 2)]
+    runs = [predict_shards(work, path, tmp_path / f"{n}", how=Sharding(size=20), engine=here(n)) for n in (1, 2)]
     assert runs[0].counts == runs[1].counts
     alone = [speedup.for_shard(n) for n in range(3)]
     for n, each in enumerate(alone):
         each.predict(chain.batch(costs[20 * n : 20 * n + 20]))
-    together = sum((each.counters for each in alone[1:]), alone[0].counters)
+    together = Counters.from_dict(sum((Counter(each.counters.as_dict()) for each in alone), Counter()))
     assert runs[0].counters == together
     assert together.audits > 10
     assert runs[0].agreement.n == together.audits

@@ -9,12 +9,12 @@ from hasten import cli
 from hasten.errors import CorpusError
 from hasten.scale.work import Chunk, Reading, answer_stream, predict_stream, read_pieces
 from hasten.tasks.entity_relation.data.formats import write_jsonl
-from hasten.tasks.entity_relation.data.formats.jsonl import from_json
+from hasten.tasks.entity_relation.data.formats.jsonl import from_object
 from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.labelling import Labeller
 from hasten.tasks.entity_relation.tagger import Tagger
 from hasten.tasks.text import lines
-from hasten.tasks.text.lines import Faults
+from hasten.tasks.text.lines import Faults, parse_object
 
 CHUNK = 512  # sentences
 
@@ -60,7 +60,7 @@ def test_one_process_says_what_the_tagger_says(tagger, text):
 def sentences(path):
     for block in read_pieces(path):
         for number, line in block.entries():
-            yield from_json(line, str(number))
+            yield from_object(parse_object(line), str(number))
 
 
 def test_a_bad_line_is_named_and_nothing_is_written(tagger, text, tmp_path):

@@ -22,7 +22,7 @@ from hasten.errors import ProblemError, SchemaError
 from hasten.kernels.search.nodes import FORCED
 from hasten.model.problem import Problem
 from hasten.paper.demo import NAMES, running_example
-from hasten.search.beam import BeamSearch, ConstrainedSearch, Searcher, greedy
+from hasten.search.beam import BeamSearch, greedy
 from hasten.trace.events import Trace
 
 
@@ -104,18 +104,6 @@ def test_the_steps_of_a_trace_are_those_of_the_definitions(problem: Problem, how
 
 
 @settings(max_examples=100)
-@given(st.one_of(problems(), small_problems()), st.integers(0, 3))
-def test_a_trace_is_what_the_compiled_constrained_search_does(problem: Problem, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    reference = tuple(int(rng.integers(len(kind))) for kind in problem.structure.kinds)
-    trace = ConstrainedSearch().trace(problem, reference)
-    assert_same(trace.solution, ConstrainedSearch()(problem))
-    if trace.solution.values is not None:
-        check_steps(trace, reference)
-        assert len(trace.steps) == problem.n_variables
-
-
-@settings(max_examples=100)
 @given(st.one_of(problems(), small_problems()), st.integers(1, 4), st.booleans())
 def test_a_trace_is_what_the_compiled_reduced_search_does(problem: Problem, width: int, look_ahead: bool) -> None:
     search = BeamSearch(width, look_ahead=look_ahead, reduce=True)
@@ -157,10 +145,8 @@ def test_theta_tells_which_costs_were_skipped() -> None:
     assert trace.to_dict()["skipped"] == [NAMES[2]]
 
 
-@pytest.mark.parametrize(
-    "search", [greedy(), BeamSearch(3, theta=0.5), ConstrainedSearch(), BeamSearch(reduce=True)], ids=repr
-)
-def test_what_cannot_be_traced_is_refused_in_words(search: Searcher) -> None:
+@pytest.mark.parametrize("search", [greedy(), BeamSearch(3, theta=0.5), BeamSearch(reduce=True)], ids=repr)
+def test_what_cannot_be_traced_is_refused_in_words(search: BeamSearch) -> None:
     problem = running_example()
     with pytest.raises(ProblemError, match=r"Expected one problem, got Batch\. Of a batch, give one: batch\[0\]"):
         search.trace(problem.batch)
@@ -219,10 +205,8 @@ class Reader(HTMLParser):
         self.text += data
 
 
-@pytest.mark.parametrize(
-    "search", [greedy(), BeamSearch(2, theta=0.0), ConstrainedSearch(), BeamSearch(reduce=True)], ids=repr
-)
-def test_pictures_show_every_step_and_escape_what_they_are_given(search: Searcher) -> None:
+@pytest.mark.parametrize("search", [greedy(), BeamSearch(2, theta=0.0), BeamSearch(reduce=True)], ids=repr)
+def test_pictures_show_every_step_and_escape_what_they_are_given(search: BeamSearch) -> None:
     schema = hasten.Schema()
     evil = schema.variable("<b>kind</b>", ["<script>alert(1)</script>", "a & b", '"quoted"'])
     pair = schema.factor("<i>pair</i>", left=evil, right=evil)

@@ -55,7 +55,7 @@ def test_no_body_is_our_mistake(server, path, body, length):
     ("body", "says"),
     [
         (b"", "truncated"),
-        (b"{", "truncated"),
+        (b"{", "The body is not JSON"),
         (b"null", "Expected `object`"),
         (b'{"costs":[1,2],"structure":"four"}', "2 costs for 88 labels"),
         (b'{"costs":[1e999],"structure":"four"}', "out of range"),
@@ -266,6 +266,8 @@ def test_a_token_is_needed_beyond_loopback_and_checked(folder):
     [
         (["nothing.hasten"], "There is no file"),
         (["shapes.py"], "cannot be served"),
+        (["."], "is a directory"),
+        (["new.cascade", "--task", "nonsense", "--black-box", "shapes:box"], "Give entities, tags, or module:name"),
         (["er.hasten"], "--structures"),
         (["er.hasten", "--structures", "shapes"], "module:name"),
         (["er.hasten", "--structures", "nowhere:x"], "no module"),
@@ -293,3 +295,12 @@ def test_a_port_that_is_taken_is_named(server, folder, monkeypatch):
     assert f"port {port}: Address already in use" in str(
         CliRunner().invoke(app, ["serve", "shop.lp", "--port", port]).exception
     )
+
+
+def test_a_function_that_is_not_there_is_told_by_the_ready_check(folder):
+    server = Server(folder, "new.cascade", "--task", "tags", "--black-box", "shapes:nobox", ready=False)
+    said = b""
+    while b"has no 'nobox'" not in said:
+        said = server.get("/v2/health/ready")[1]
+        time.sleep(0.05)
+    assert server.end() == 0

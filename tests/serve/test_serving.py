@@ -136,6 +136,16 @@ def test_metrics_count(server):
     assert after["hasten_queue"] == 0
 
 
+def test_the_page_shows_the_latest_answers(server):
+    server.get("/lifetime")  # it is told of all that came before
+    for n in range(12):
+        server.post("/predict", record((SMALL[0] + n).round(3), "two"))
+    shown = json.loads(server.get("/lifetime")[1])["recent"][0]
+    assert json.loads(shown["text"]) == record((SMALL[0] + 11).round(3), "two")
+    assert json.loads(shown["answer"])["labels"]
+    assert shown["explains"]
+
+
 def test_an_explanation_has_the_search_and_the_proof(server):
     status, found = server.post("/explain", record(SMALL[0], "two"))
     assert status == 200

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import logging
-
 import numpy as np
 import pytest
 
-from hasten.errors import ProblemError, SolverDisagrees
+from hasten.errors import SolverDisagrees
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.rules import Rule
 from hasten.model.schema import Schema
-from hasten.model.solution import Source, Status
+from hasten.model.solution import Status
 from hasten.model.structure import Structure
 from hasten.solvers.brute import BruteSolver
 from hasten.speedup.parts import Trust
@@ -69,31 +67,6 @@ def test_a_solver_that_finds_nothing_is_noticed_too():
         Speedup(SHAPE.schema, solver=lambda problem: Status.INFEASIBLE).predict(draw(1))
 
 
-def test_one_that_is_to_be_followed_is_asked_from_then_on(caplog):
-    speedup = Speedup(SHAPE.schema, solver=Mine(), trust=Trust(on_disagreement="follow"))
-    batch = draw(200)
-    with caplog.at_level(logging.WARNING):
-        answers = speedup.predict(batch)
-    assert caplog.records[0].message.startswith("From now on the solver is asked about every problem: Problem ")
-    assert answers.by(Source.SOLVER).all()
-    assert (answers.labels.reshape(-1, 3) == 0).sum(axis=1).max() == 1
-    assert speedup.predict(draw(1)[0]).source is Source.SOLVER
-    learned = Speedup(SHAPE.schema, solver=Mine(), answer="search", trust=Trust(on_disagreement="follow")).fit(batch)
-    assert learned.counters.labelled == learned.counters.solver_calls == 200
-    assert learned._state.follows
-
-
-def test_what_is_followed_is_saved_and_forgotten_with_the_solver(tmp_path):
-    speedup = Speedup(SHAPE.schema, solver=Mine(), trust=Trust(on_disagreement="follow"))
-    speedup.predict(draw(20))
-    speedup.save(tmp_path / "speedup")
-    again = Speedup.load(tmp_path / "speedup", SHAPE.schema, solver=Mine())
-    assert again.predict(draw(20)).by(Source.SOLVER).all()
-    again.solver = Mine(at_most=3)
-    again.predict(draw(1))
-    assert again.predict(draw(20)).proved.all()
-
-
 def test_one_that_agrees_is_asked_about_the_first_proofs_and_then_a_share():
     mine = Mine(at_most=3)
     speedup = Speedup(SHAPE.schema, solver=mine, trust=Trust(audit=0.0))
@@ -124,10 +97,8 @@ def test_our_own_solvers_are_not_asked_about_proofs():
         assert speedup.counters.solver_calls == speedup.counters.audits == 0
 
 
-def test_scores_leave_no_trace_and_settings_are_checked():
+def test_scores_leave_no_trace():
     mine = Mine(at_most=3)
     speedup = Speedup(SHAPE.schema, solver=mine)
     assert speedup.score(draw(20)) == 1.0
     assert mine.calls == speedup.counters.audits == 0
-    with pytest.raises(ProblemError, match="on_disagreement must be 'raise' or 'follow', got 'shrug'"):
-        Speedup(SHAPE.schema, trust=Trust(on_disagreement="shrug")).predict(draw(1))

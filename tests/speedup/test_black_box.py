@@ -18,8 +18,7 @@ from hasten.model.solution import Solution, Source, Status, numbered
 from hasten.proof.certifier import Certifier
 from hasten.search.beam import BeamSearch
 from hasten.solvers import Solver, make_solver
-from hasten.solvers.base import answer
-from hasten.solvers.failures import OnError
+from hasten.solvers.base import OnError, answer
 from hasten.speedup import black_box
 from hasten.speedup.black_box import prove_or_solve, solve_one, solve_open
 from hasten.speedup.parts import Limits

@@ -20,11 +20,9 @@ from hasten.speedup.skipping import (
     Calibration,
     Calibrator,
     Candidate,
-    best_of,
     candidates,
     gaps,
     problems_needed,
-    until_one_fails,
 )
 
 GAPS = np.arange(1.0, 11.0)
@@ -139,10 +137,11 @@ def test_the_last_candidate_that_passed_is_chosen_and_the_safest_if_none_did():
     def row(theta: float, passed: bool) -> Candidate:
         return Candidate(name="", theta=theta, n_changed=0, n=10, limit=0.0, share=1.0, passed=passed)
 
-    tested = until_one_fails(iter([row(math.inf, True), row(2.0, True), row(1.0, False), row(0.0, True)]))
-    assert [each.theta for each in tested] == [math.inf, 2.0, 1.0]
-    assert best_of(tested) is tested[1]
-    assert best_of([row(math.inf, False)]).theta == math.inf
+    about = {"risk": 0.1, "confidence": 0.9, "against": "nothing"}
+    chosen = Calibration.by([row(math.inf, True), row(2.0, True), row(1.0, False), row(0.0, True)], **about)
+    assert [each.theta for each in chosen.table] == [math.inf, 2.0, 1.0]
+    assert (chosen.theta, chosen.met) == (2.0, True)
+    assert Calibration.by([row(math.inf, False)], **about).theta == math.inf
 
 
 @pytest.mark.parametrize("wrong", [{"risk": 0}, {"risk": 1.5}, {"confidence": 1}])

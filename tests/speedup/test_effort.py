@@ -15,7 +15,7 @@ from hasten import Problem, Schema, Solution, Speedup, Status
 from hasten.model.compiled import _KEPT
 from hasten.model.structure import Structure
 from hasten.solvers import make_solver
-from hasten.solvers.failures import OnError
+from hasten.solvers.base import OnError
 from hasten.solvers.portfolio import Race
 from hasten.speedup.black_box import prove_or_solve
 from hasten.speedup.effort import AIDED, ALONE, CLEARLY, FIRST, MOST_NODES, QUICK, TRIES, Effort, Schedule
@@ -166,7 +166,7 @@ class Slow:
 
 
 def schedule_of(shape: Structure, solver: Slow) -> Schedule:
-    return Schedule(shape, solver, clock=solver.clock)
+    return Schedule(shape, solver.name, clock=solver.clock)
 
 
 def proofs_take(monkeypatch: pytest.MonkeyPatch, clock: Clock, seconds: float) -> list[int]:

@@ -16,8 +16,8 @@ from hasten.model.solution import Solution, Solutions, Source, Status
 from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier
 from hasten.solvers import make_solver, solve_all
+from hasten.solvers.base import OnError
 from hasten.solvers.brute import BruteSolver
-from hasten.solvers.failures import OnError
 from hasten.speedup.parts import Limits, Trust
 from hasten.speedup.predictor import Speedup
 
@@ -165,13 +165,6 @@ def _fail_on(p: int):
 def test_solve_all_raises_if_asked():
     with pytest.raises(ValueError, match="no 7"):
         solve_all(make_solver(_fail_on(7)), hard(2), on_error=OnError.RAISE)
-
-
-def test_progress_is_drawn_where_errors_go(capsys):
-    Speedup(SHAPE.schema, answer="search", progress=True).fit(hard(5))
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert "Labelling" in shown.err
 
 
 def test_what_a_status_says_fits_whoever_found_it():

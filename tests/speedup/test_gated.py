@@ -233,6 +233,24 @@ def test_a_speedup_with_a_gate_is_saved_and_loaded(tmp_path: Path) -> None:
     assert Speedup.load(tmp_path / "new", fast.schema, cheap=cheap).answer.gate.n_rows == 1024  # type: ignore[union-attr]
 
 
+def test_another_gate_is_not_taken_for_the_one_that_has_learned() -> None:
+    fast, batch = fitted(audit=0.0)
+    fast.calibrate(batch[1500:2500], risk=0.02)
+    skipped = fast.predict(batch[2500:]).n_costs
+    asked: list[int] = []
+    hints_of = fast.answer.gate.cheap["relation"]  # type: ignore[union-attr]
+
+    def noted(problems: np.ndarray, variables: np.ndarray) -> np.ndarray:
+        asked.append(len(problems))
+        return np.asarray(hints_of(problems, variables))
+
+    fast.set_params(answer__gate__cheap={"relation": noted})
+    assert fast.predict(batch[2500:]).n_costs.tolist() == skipped.tolist()
+    assert asked  # it is the function that was given last
+    fast.set_params(answer__gate__cheap={"entity": None})
+    assert (fast.predict(batch[2500:]).n_costs == 4).all()  # which has learned nothing: the beam answers
+
+
 def test_a_gate_is_checked_like_every_setting() -> None:
     batch, related = lessons(40, 0)
     schema = batch.structures[0].schema

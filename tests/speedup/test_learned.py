@@ -253,8 +253,11 @@ def with_later_moment(state: str) -> str:
         ({"tables/forbidden": lambda t: t[:0]}, "shape"),
         ({"tables/forbidden": lambda t: t + 2}, "from 0 to 1"),
         ({"tables/cost": lambda t: t * np.nan}, "finite"),
-        ({"state": lambda s: s.replace('"MINED"', '"OTHER"')}, "method"),
-        ({"state": lambda s: s.replace('"method": "MINED"', '"method": "BOTH"')}, "not tried|must be"),
+        ({"state": lambda s: s.replace('"mined tables"', '"other"')}, "method"),
+        (
+            {"state": lambda s: s.replace('"method": "mined tables"', '"method": "learned costs"')},
+            "not tried|must be",
+        ),
         ({"state": lambda s: s.replace('"confidence": 0.99', '"confidence": 7')}, "confidence"),
         ({"state": with_later_moment}, "its history tells of 10000 problems, and it counted"),
     ],

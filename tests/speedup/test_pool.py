@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from typing import Any
 
 import naive
@@ -13,7 +12,6 @@ from hypothesis import strategies as st
 from strategies import entity_relation, random_problem
 
 from hasten import Batch, Certifier, Problem, Rule, Schema, Solution, Solutions, Speedup, make_solver
-from hasten.errors import ProblemError
 from hasten.solvers.highs import HighsSolver
 from hasten.speedup.parts import Certified, Limits
 from hasten.speedup.pool import AnswerPool
@@ -46,12 +44,12 @@ def test_the_best_is_the_cheapest_valid_labelling_of_those_kept(seed: int) -> No
     rng = np.random.default_rng(seed)
     problem = random_problem(rng, max_variables=4, max_labels=3)
     others = [Problem(problem.structure, rng.normal(size=problem.cost.size), None, problem.table, 0) for _ in range(5)]
-    pool = AnswerPool()
+    pool = AnswerPool(64)
     pool.learn(Certifier()(Batch.of(others)))
     kept = {tuple(answer.labels.tolist()) for answer in Certifier()(Batch.of(others)) if answer.values is not None}
     assert len(pool) == len(kept)
     costs = [naive.cost(problem, labels) for labels in kept if naive.valid(problem, labels)]
-    found = pool.best(problem)[0]
+    found = pool.best(problem.batch)[0]
     assert found.valid == bool(costs)
     if costs:
         assert found.cost == pytest.approx(min(costs))
@@ -72,19 +70,14 @@ def test_a_pool_keeps_what_was_used_last() -> None:
     assert len(pool) == 8
     assert pool.best(batch[:2]).cost == pytest.approx(answers.cost[:2])
     assert pool.best(batch[8:14]).cost == pytest.approx(answers.cost[8:14])
-    assert len(pickle.loads(pickle.dumps(pool))) == 0
 
 
 def test_a_pool_is_by_structure() -> None:
-    pool = AnswerPool()
+    pool = AnswerPool(64)
     batch = entity_relation(2).batch(np.zeros((1, entity_relation(2).n_labels)))
     pool.learn(Certifier()(batch))
     assert not pool.best(entity_relation(3).batch(np.zeros((1, entity_relation(3).n_labels)))).valid.any()
     assert len(pool.best(Batch.of([]))) == 0
-    with pytest.raises(ProblemError, match="given as Solutions"):
-        pool.learn(None)  # type: ignore[arg-type]
-    with pytest.raises(ProblemError, match="max_answers must be at least 1"):
-        AnswerPool(0)
 
 
 @pytest.mark.parametrize("name", ["highs", "gurobi"])

@@ -8,7 +8,6 @@ import pickle
 import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise, permutations
 from pathlib import Path
@@ -652,7 +651,7 @@ def test_everything_is_saved_and_goes_on_exactly(tmp_path):
     again.save(path)
     speedup.save(tmp_path / "other")
     kept = [Speedup.load(p, news())._state.learner.trace for p in (path, tmp_path / "other")]
-    assert [[replace(e, seconds=0) for e in t] for t in kept[:1]] == [[replace(e, seconds=0) for e in kept[1]]]
+    assert kept[0] == kept[1]
     assert not list(tmp_path.glob(".*"))
 
 
@@ -770,6 +769,8 @@ FORGED = [
     (("audit", "alert"), 51, "alert"),
     (("audit", "distrust"), [0.5, 0.4, 0.7, 20], "contradict each other"),
     (("audit", "distrust"), [0.5, 0.6, 0.7, 20], "agreement of 0.5 between 0.6 and 0.7"),
+    (("audit", "recent"), [2], "Expected `bool`"),
+    (("audit", "numbers"), [0] * 2000, "contradict each other"),
     (("audit", "distrust"), [0.5, 0.4, 1.7, 20], "Expected `float` <= 1.0"),
     (("rng",), 5, "Expected `array . null`"),
     (("calibrated",), -2.0, "Expected `float` >= 0"),
@@ -780,10 +781,10 @@ FORGED = [
     (("learned", "learner", "averaged"), "no", "averaged must be True or False"),
     (("learned", "step"), 0, "Expected `float` > 0.0"),
     (("learned", "step"), math.inf, "Expected `float` <= "),
-    (("learned", "trace"), [[1, 2]], "length 9"),
+    (("learned", "trace"), [[1, 2]], "length 8"),
     (("learned", "trace", 0, 0), -1, "Expected `int` >= 0"),
-    (("learned", "trace", 0, 8), "soon", "Expected `float`"),
-    (("learned", "counts"), [1, 2], "length 3"),
+    (("learned", "trace", 0, 7), "soon", "Expected `float`"),
+    (("learned", "counts"), [1], "length 2"),
     (("learned", "rng", 3), 2**32, "Expected `int` <="),
     (("counters", "problems"), -1, "Expected `int` >= 0"),
     (("counters", "audits"), 1.5, "Expected `int`, got `float`"),
@@ -834,8 +835,6 @@ def test_a_forged_state_with_a_right_digest_is_refused(tmp_path, where, value, w
 @pytest.mark.parametrize(
     ("name", "tensor"),
     [
-        ("recent", np.full(4, 2, dtype=np.uint8)),
-        ("recent", np.zeros((4, 4), dtype=np.uint8)),
         ("learned/w", np.zeros(3)),
         ("learned/w", None),
         ("learned/drift", np.zeros(0)),

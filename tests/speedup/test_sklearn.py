@@ -368,7 +368,7 @@ def test_settings_of_a_setting_are_settings_too():
     assert {name for name in deep if "__" in name} == {
         f"{part}__{field.name}" for part, kind in parts.items() for field in fields(kind) if field.init
     }
-    assert len(shallow) == 10
+    assert len(shallow) == 9
     assert clone(speedup).set_params(**deep).get_params() == deep
     speedup.set_params(answer__learner__epochs=3, answer=Search(learner=Learner(5)))  # the part first, in any order
     assert (speedup.answer.learner.width, speedup.answer.learner.epochs) == (5, 3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 
 from rich.console import Console
 
@@ -46,6 +47,15 @@ def test_in_a_terminal_each_stage_has_a_bar_of_its_own():
         third = progress.tasks[2]
         assert (third.total, third.finished) == (None, False)
         assert third.elapsed is not None
+
+
+def test_a_warning_stands_above_a_bar():
+    """As that of compiling: what is written to a terminal that something else draws on is drawn over."""
+    console = Console(file=io.StringIO(), force_terminal=True, width=80)
+    with show_progress(console) as tell:
+        tell("Doubling", None)
+        print("compiling", file=sys.stderr)
+    assert console.file.getvalue().count("compiling\n") == 1
 
 
 def test_quiet_shows_nothing():

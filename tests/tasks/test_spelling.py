@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hasten.tasks.text import words as spelling
@@ -65,3 +65,10 @@ def test_parts_of_speech_stand_beside_their_words():
     assert (found.columns[:, :POS] == np.array([attributes_of(word) for word in words])).all()
     assert found.columns[:, POS].tolist() == [hash_string("NNP"), hash_string("VBD"), NO_POS, NO_POS, NO_POS]
     assert not found.odd.any()
+
+
+@given(st.lists(st.text(st.characters(codec="utf-8", min_codepoint=32), min_size=1), max_size=9))
+@example(["xXxx", "Ab-1.2x", "U.S.", "\x7f", "aé", "McDonald-1987", '"', "\\", "I", "AAA", "x"])
+def test_compiled_columns_are_those_of_the_word(words):
+    columns = Vocabulary().read([as_json(words)]).columns
+    assert list(map(tuple, columns[:, :POS].tolist())) == list(map(attributes_of, words))

@@ -10,16 +10,19 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
 
-from hasten.errors import SolverMissing, SolverTooSmall
+from hasten.errors import SolverTooSmall
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
@@ -69,12 +72,6 @@ class Peer:
         """The version of its package."""
         return package_version(self.package) if self.package else None
 
-    def start(self, time_limit: float) -> Any:
-        """Makes the peer, or says what to install."""
-        if not self.installed:
-            raise SolverMissing(f"{self.name} needs the package {self.package}: pip install {self.package}")
-        return self.make(time_limit)
-
 
 def _solver(name: str, about: str, package: str) -> Peer:
     make = lambda time_limit: make_solver(name, time_limit=time_limit, interruptible=False)  # noqa: E731
@@ -114,80 +111,76 @@ class PeerFailed(Exception):  # noqa: N818
     """A peer could not be measured; `status` says in a word why."""
 
     def __init__(self, status: str, why: str) -> None:
-        super().__init__(why)
-        self.status = status
+        super().__init__(status, why)
+        self.status, self.why = status, why
 
 
 class Worker:
-    """Runs one peer."""
+    """Runs one peer, in a process of its own."""
 
     def __init__(self, name: str, time_limit: float) -> None:
         self.name = name
         self.time_limit = time_limit
         os.environ.setdefault("HASTEN_TIER", "compiled")  # for the process: small batches are interpreted
-        context = multiprocessing.get_context("spawn")
-        self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, name, time_limit), daemon=True)
-        self._process.start()
-        theirs.close()
+        self._pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), _be_quiet)
+        self._process = self._pool.submit(os.getpid)
 
     def load(self, problems: Sequence[Problem]) -> None:
         """Hands the peer problems, for which it builds its models. Not timed."""
-        self._ask(("load", list(problems)), PATIENCE)
+        self._ask(PATIENCE, _load, self.name, self.time_limit, list(problems))
 
     def measure(self, budget: float, most: int) -> Round:
         """Lets the peer answer at most so many of the problems, in order, until the budget is spent."""
-        found: Round = self._ask(("measure", budget, most), budget + 3 * self.time_limit + PATIENCE)
+        found: Round = self._ask(budget + 3 * self.time_limit + PATIENCE, _measure, budget, most)
         return found
 
     def close(self) -> None:
         """Ends the process."""
-        if self._process.is_alive():
-            self._process.terminate()
-        self._process.join()
-        self._pipe.close()
+        with suppress(BrokenProcessPool, ProcessLookupError):
+            os.kill(self._process.result(), signal.SIGTERM)
+        self._pool.shutdown(cancel_futures=True)
 
-    def _ask(self, request: tuple[Any, ...], timeout: float) -> Any:
+    def _ask(self, timeout: float, do: Callable[..., Any], *request: Any) -> Any:
         try:
-            self._pipe.send(request)
-            if not self._pipe.poll(timeout):
-                self._process.kill()
-                raise PeerFailed("hangs", f"{self.name} did not answer within {timeout:.0f} seconds.")
-            status, said = self._pipe.recv()
-        except (EOFError, OSError):
-            self._process.join()
-            raise PeerFailed("crashed", f"{self.name} ended with code {self._process.exitcode}.") from None
-        if status != "ok":
-            raise PeerFailed(status, said)
-        return said
+            return self._pool.submit(do, *request).result(timeout)
+        except TimeoutError:
+            raise PeerFailed("hangs", f"{self.name} did not answer within {timeout:.0f} seconds.") from None
+        except BrokenProcessPool:
+            raise PeerFailed("crashed", f"The process of {self.name} ended.") from None
 
 
-def _serve(pipe: Connection, name: str, time_limit: float) -> None:
-    """Answers requests until the pipe closes."""
+_HELD: dict[str, Any] = {}  # the peer of this process, and its problems
+
+
+def _be_quiet() -> None:
+    """Sends what peers print, when they greet, report and warn, nowhere."""
     quiet = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(quiet, 1)  # some peers greet, report and warn
+    os.dup2(quiet, 1)
     os.dup2(quiet, 2)
-    peer: Any = None
-    problems: list[Problem] = []
-    while True:
-        try:
-            what, *how = pipe.recv()
-        except EOFError:
-            return
-        try:
-            peer = PEERS[name].start(time_limit) if peer is None else peer
-            if what == "load":
-                problems = how[0]
-                warm_up(peer, problems, PEERS[name].batched)
-                pipe.send(("ok", None))
-            else:
-                pipe.send(("ok", measure(peer, problems, *how, batched=PEERS[name].batched)))
-        except SolverMissing as error:
-            pipe.send(("not installed", str(error)))
-        except SolverTooSmall as error:
-            pipe.send(("too large", str(error)))
-        except Exception as error:
-            pipe.send(("failed", f"{type(error).__name__}: {error}"))
+
+
+def _load(name: str, time_limit: float, problems: Sequence[Problem]) -> None:
+    with _telling():
+        if "peer" not in _HELD:
+            _HELD.update(peer=PEERS[name].make(time_limit), batched=PEERS[name].batched)
+        _HELD["problems"] = problems
+        warm_up(_HELD["peer"], problems, _HELD["batched"])
+
+
+def _measure(budget: float, most: int) -> Round:
+    with _telling():
+        return measure(_HELD["peer"], _HELD["problems"], budget, most, batched=_HELD["batched"])
+
+
+@contextmanager
+def _telling() -> Iterator[None]:
+    """Says why a peer failed, in words that can be sent from one process to another."""
+    try:
+        yield
+    except SolverTooSmall as error:
+        raise PeerFailed("too large", str(error)) from None
+    except Exception as error:
+        raise PeerFailed("failed", f"{type(error).__name__}: {error}") from None
 
 
 def warm_up(peer: Any, problems: Sequence[Problem], batched: bool = False) -> None:

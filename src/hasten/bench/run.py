@@ -4,7 +4,7 @@ Every round asks every peer in turn, so that a disturbance of the machine meets 
 times the least counts. Models are built beforehand. A peer that needs long answers fewer problems: its ratio to hasten
 counts only problems that both solved. A measurement is a plain row: one peer on the problems of one size. Problems from
 text are the test sentences of a labelled corpus, with the costs of models trained on the others. The results are tables
-for the terminal and in Markdown, and a page with plots.
+for the terminal, and a page with plots.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,20 +21,21 @@ from rich.console import Console
 
 from hasten.bench.families import FAMILIES, TASK, sentence_problems
 from hasten.bench.peers import OWN, PEERS, PeerFailed, Round, Worker
-from hasten.errors import CorpusError, HastenError
+from hasten.errors import HastenError
 from hasten.kernels.tolerance import TOLERANCE
 from hasten.model.problem import Problem
 from hasten.support.environment import describe_machine, package_version
 from hasten.support.files import write_whole
 from hasten.support.terminal import tell_nobody
 from hasten.support.words import Html, join, tag
-from hasten.tasks.entity_relation.data.corpora import Corpora, Split, parts_of
+from hasten.tasks.entity_relation.data.corpora import Corpora, parts_of
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.scoring.features import intern
 from hasten.tasks.entity_relation.scoring.training import train_black_box
 from hasten.tasks.entity_relation.task import EntityRelationTask, Training
+from hasten.tasks.evaluation import page
 from hasten.tasks.evaluation.charts import Axis, Point, Series, figure
-from hasten.tasks.evaluation.page import Column, Entry, Line, column, html_table, markdown_table, page, terminal_table
+from hasten.tasks.evaluation.page import Column, Entry, Line, column
 
 Report = Callable[[str], None]
 Row = dict[str, Any]
@@ -43,21 +44,7 @@ Set = tuple[str, int, Sequence[Problem]]  # a family, a size, and its problems
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How long to measure."""
-
-    n: int = 100  # problems of each size
-    rounds: int = 3
-    budget: float = 1.0  # seconds of a peer for the problems of one size, in one round
-    time_limit: float = 5.0  # seconds of a peer for one problem
-    seed: int = 0
-
-
-QUICK = Settings(n=10, rounds=2, budget=0.3, time_limit=2.0)
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """The problems and peers to measure. None: all families, their own sizes, all installed peers, all problems.
+    """What to measure, and how long. None: all families, their own sizes, all installed peers.
 
     hasten itself is always measured.
     """
@@ -65,24 +52,20 @@ class Choice:
     families: Sequence[str] | None = None
     sizes: Sequence[int] | None = None
     peers: Sequence[str] | None = None
-    n: int | None = None  # problems of each size
-    quick: bool = False
+    n: int = 100  # problems of each size
+    rounds: int = 3
+    budget: float = 1.0  # seconds of a peer for the problems of one size, in one round
+    time_limit: float = 5.0  # seconds of a peer for one problem
     seed: int = 0
 
-    @property
-    def settings(self) -> Settings:
-        """How long to measure."""
-        base = QUICK if self.quick else Settings()
-        return replace(base, n=self.n or base.n, seed=self.seed)
-
-    def problem_sets(self, corpus: Source | None) -> Iterator[Set]:
+    def problem_sets(self, corpus: Corpora | None) -> Iterator[Set]:
         """Yields the problems of each family and size, then those of a corpus."""
         for family in _choose("family", self.families, FAMILIES).values():
-            for size in self.sizes or (family.quick if self.quick and not self.families else family.sizes):
-                yield family.name, size, family.problems(size, self.settings.n, self.seed)
+            for size in self.sizes or family.sizes:
+                yield family.name, size, family.problems(size, self.n, self.seed)
         if corpus is not None:
-            for name, problems in _corpus_problems(corpus).items():
-                yield name, 0, problems if self.n is None and not self.quick else problems[: self.settings.n]
+            for name, problems in _corpus_problems(corpus, self.seed).items():
+                yield name, 0, problems
 
     def installed(self, report: Report) -> list[str]:
         """Returns the peers that are installed; reports the others."""
@@ -94,31 +77,31 @@ class Choice:
         return [name for name in chosen if name not in missing]
 
 
+QUICK: dict[str, Any] = {"n": 10, "rounds": 2, "budget": 0.3, "time_limit": 2.0, "sizes": [4]}
+
+
 def main(
-    choice: Choice, out: Path | None = Path("results/peers"), corpus: Source | None = None, report: Report = print
+    settings: Settings, out: Path | None = Path("results/peers"), corpus: Corpora | None = None, report: Report = print
 ) -> dict[str, Any]:
-    """Measures, prints tables, and writes `peers.json`, `peers.md` and `peers.html` into the directory `out`.
+    """Measures, prints tables, and writes `peers.json` and `peers.html` into the directory `out`.
 
     `corpus` adds the family "corpus", the test sentences of a labelled corpus with the costs of models trained on the
     others.
     """
-    from hasten.tasks.evaluation.page import write_page
-
-    _choose("family", choice.families, FAMILIES)
-    names = choice.installed(report)
-    measurements = _measure_all(choice.problem_sets(corpus), names, choice.settings, report)
+    _choose("family", settings.families, FAMILIES)
+    names = settings.installed(report)
+    measurements = _measure_all(settings.problem_sets(corpus), names, settings, report)
     results = {
         "machine": describe_machine(),
-        "settings": asdict(choice.settings),
+        "settings": asdict(settings),
         "measurements": measurements,
         "peers": {name: {"about": PEERS[name].about, "version": PEERS[name].version} for name in names},
     }
     show(results)
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
-        write_whole(out / "peers.json", json.dumps(_finite(results), indent=1).encode())
-        write_whole(out / "peers.md", markdown(results).encode())
-        write_page(render(results), out / "peers.html")
+        write_whole(out / "peers.json", json.dumps(results, indent=1).encode())
+        page.write_page(render(results), out / "peers.html")
         report(f"Wrote {out / 'peers.html'}.")
     return results
 
@@ -133,7 +116,7 @@ def _measure_all(sets: Iterator[Set], names: Sequence[str], settings: Settings, 
             found = _measure_set(problems, workers, {name for name in names if (family, name) in slow}, settings)
             for name, row in found.items():
                 row |= {"family": family, "size": size, "peer": name}
-                row["ratio"] = {own: ratio(row, found[own]) if own in found else math.nan for own in OWN}
+                row["ratio"] = {own: ratio(row, found[own]) if own in found else None for own in OWN}
                 if row["seconds"] and not row["n_solved"]:
                     slow.add((family, name))
             measurements += found.values()
@@ -175,7 +158,7 @@ def _measure_set(
             attempt(name, lambda worker, before=before, most=most: before.append(worker.measure(settings.budget, most)))  # type: ignore[misc]
     best = references(problems, [found for before in rounds.values() for found in before])
     return {
-        name: summarise([], [Round()], []) | {"status": failed[name].status, "note": str(failed[name])}
+        name: summarise([], [Round()], []) | {"status": failed[name].status, "note": failed[name].why}
         if name in failed
         else summarise(problems, before, best)
         for name, before in rounds.items()
@@ -219,18 +202,17 @@ def summarise(problems: Sequence[Problem], rounds: Sequence[Round], best: Sequen
         "seconds": seconds,  # the least time of each problem that it came to
         "solved": solved,
         "by": {source: sources.count(source) for source in sorted(set(sources))},
-        "mean": float(np.mean(seconds)) if seconds else math.nan,  # one that ran into a limit counts with that
-        "median": float(np.median(seconds)) if seconds else math.nan,
+        "mean": float(np.mean(seconds)) if seconds else None,  # one that ran into a limit counts with that
     }
 
 
-def ratio(theirs: Row, ours: Row) -> float:
+def ratio(theirs: Row, ours: Row) -> float | None:
     """Returns how many times as long a peer takes as hasten, on the problems that both solved."""
-    if theirs["status"] != "ok" or ours["status"] != "ok":
-        return math.nan
     both = [solved == (True, True) for solved in zip(theirs["solved"], ours["solved"], strict=False)]
+    if not any(both) or theirs["status"] != "ok" or ours["status"] != "ok":
+        return None
     sums = [sum(second for second, mine in zip(row["seconds"], both, strict=False) if mine) for row in (theirs, ours)]
-    return sums[0] / sums[1] if any(both) else math.nan
+    return float(sums[0] / sums[1])
 
 
 def _choose(what: str, wanted: Sequence[str] | None, known: Mapping[str, Any]) -> dict[str, Any]:
@@ -240,51 +222,21 @@ def _choose(what: str, wanted: Sequence[str] | None, known: Mapping[str, Any]) -
     return {name: known[name] for name in wanted or known}
 
 
-def _finite(said: Any) -> Any:
-    """Returns data with None where JSON has no such number."""
-    if isinstance(said, dict):
-        return {str(key): _finite(value) for key, value in said.items()}
-    if isinstance(said, list | tuple):
-        return [_finite(value) for value in said]
-    return None if isinstance(said, float) and not math.isfinite(said) else said
+def split_of(corpora: Corpora, seed: int = 0) -> tuple[list[Sentence], list[Sentence]]:
+    """Returns the sentences of a corpus that train, and those that test: as its files divide it, or drawn."""
+    parts = parts_of(corpora.labelled, corpora.files, seed)
+    train, test = ([corpora.labelled[n] for n in numbers] for numbers in (parts.train, parts.test))
+    return train, test
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A labelled corpus: who trains and who tests, and the task that its labels make."""
-
-    train: Sequence[Sentence]
-    test: Sequence[Sentence]
-    task: EntityRelationTask = TASK
-
-    @classmethod
-    def of(
-        cls,
-        corpora: Corpora,
-        lists: Split | None = None,
-        *,
-        induce: bool | None = None,
-        no_relation: str | None = None,
-        seed: int = 0,
-    ) -> Source:
-        """Returns the corpus as files or lists divide it, or drawn; labels that the paper lacks are its own."""
-        if lists is not None and corpora.files is not None:
-            raise CorpusError("The test sentences come in a file of their own. Leave out --split, or that file.")
-        parts = parts_of(corpora.labelled, lists or corpora.files, seed)
-        train, test = ([corpora.labelled[n] for n in numbers] for numbers in (parts.train, parts.test))
-        task = EntityRelationTask.fitting(corpora.labelled, induce=induce, no_relation=no_relation)
-        if not task.is_papers:
-            task = EntityRelationTask.induced(train, no_relation=no_relation)
-        return cls(train, test, TASK if task.is_papers and no_relation is None else task)
-
-
-def _corpus_problems(source: Source) -> dict[str, list[Problem]]:
+def _corpus_problems(corpora: Corpora, seed: int) -> dict[str, list[Problem]]:
     """Returns the test sentences of a corpus with the costs of two models, trained on the other sentences."""
-    text = intern(source.test)
-    found = {}
+    train, test = split_of(corpora, seed)
+    fitting = EntityRelationTask.fitting(corpora.labelled)
+    task, text, found = TASK if fitting.is_papers else EntityRelationTask.induced(train), intern(test), {}
     for training in Training:
-        scorer = train_black_box(training, source.train, source.task, seed=0, tell=tell_nobody)
-        found[f"corpus {training}"] = sentence_problems(text.n_entities, scorer.costs(text)[0], source.task)
+        scorer = train_black_box(training, train, task, seed=0, tell=tell_nobody)
+        found[f"corpus {training}"] = sentence_problems(text.n_entities, scorer.costs(text)[0], task)
     return found
 
 
@@ -307,14 +259,8 @@ def show(results: Entry, console: Console | None = None) -> None:
     console = console or wide_console()
     for title, columns, rows in _tables(results):
         console.print(title, style="italic", highlight=False, markup=False)
-        console.print(terminal_table(columns, rows))
+        console.print(page.terminal_table(columns, rows))
     console.print("Time a problem, × hasten's, × hasten's in batches.", style="dim", highlight=False)
-
-
-def markdown(results: Entry) -> str:
-    """Returns the tables for a page of the documentation."""
-    parts = [(title, markdown_table(columns, [row for row, _ in rows])) for title, columns, rows in _tables(results)]
-    return "\n\n".join(f"**{title}**\n\n{table}" for title, table in parts) + "\n"
 
 
 def wide_console() -> Console:
@@ -329,7 +275,7 @@ def cell(row: Entry) -> str:
         return str(row["status"])
     parts = [duration(row["mean"])]
     if row["peer"] not in OWN:
-        parts += [times(row["ratio"][own]) for own in OWN]
+        parts += [page.times(row["ratio"][own]) for own in OWN]
     if row["status"] != "ok":
         parts.append(f"{row['status']} {row['n_wrong']}")
     if row["n_solved"] < len(row["seconds"]):
@@ -341,19 +287,10 @@ def cell(row: Entry) -> str:
 
 def duration(seconds: float) -> str:
     """Returns a time with three digits and a fitting unit."""
-    if math.isnan(seconds):
-        return "-"
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"
     return f"{seconds * 1e9:.3g} ns"
-
-
-def times(ratio: float) -> str:
-    """Returns a ratio."""
-    if math.isnan(ratio):
-        return "-"
-    return f"{ratio:.0f}×" if ratio >= 10 else f"{ratio:.2g}×"
 
 
 def render(results: Entry) -> str:
@@ -362,29 +299,19 @@ def render(results: Entry) -> str:
     drawn = [_draw_family(results, family) for family in families if family in FAMILIES]
     lead = "Processor time a problem, of one thread. Hollow marks: some were not solved in time."
     sections = {"Families": tag("div", drawn, class_="figures")} if any(drawn) else {}
-    tables = [(tag("p", title), html_table(columns, rows)) for title, columns, rows in _tables(results)]
+    tables = [(tag("p", title), page.html_table(columns, rows)) for title, columns, rows in _tables(results)]
     sections["Time a problem, × hasten's, × hasten's in batches"] = join(*tables)
-    return page("Time against size", lead, (), sections, {"hasten": package_version("hasten")}, "peers.json")
+    return page.page("Time against size", lead, (), sections, {"hasten": package_version("hasten")}, "peers.json")
 
 
 def _draw_family(results: Entry, family: str) -> Html:
-    """Returns the figure of a family; straight lines are powers of the size, which the legend names."""
-    series, sizes = [], set()
+    """Returns time against size, for a family of several sizes."""
+    series, known = [], FAMILIES[family]
     for n, peer in enumerate(results["peers"]):
         every = (row for row in results["measurements"] if (row["family"], row["peer"]) == (family, peer))
         found = [row for row in every if row["status"] == "ok" and row["seconds"]]
         points = [Point(row["size"], 1e3 * row["mean"], hollow=row["n_solved"] < len(row["seconds"])) for row in found]
-        filled = [point for point in points if not point.hollow]
-        slope = slope_through([point.x for point in filled], [point.y for point in filled])
-        name = peer if math.isnan(slope) else f"{peer} ({slope:.1f})"
-        series.append(Series(name, points, 1 + n % 6, dashed=n >= 6))
-        sizes |= {point.x for point in points}
-    known = FAMILIES[family]
-    x, y = Axis(known.unit, "log"), Axis("milliseconds a problem", "log")
-    caption = f"{known.about}. In brackets: the power of the size that the time grows by."
-    return figure(family, x, y, series, caption) if len(sizes) > 1 else Html()
-
-
-def slope_through(sizes: Sequence[float], means: Sequence[float]) -> float:
-    """Returns the slope of the least-squares line through the logarithms; nan for a single size."""
-    return math.nan if len(sizes) < 2 else float(np.polyfit(np.log(sizes), np.log(means), 1)[0])
+        series.append(Series(peer, points, 1 + n % 6, dashed=n >= 6))
+    if len({point.x for each in series for point in each.points}) < 2:
+        return Html()
+    return figure(family, Axis(known.unit, "log"), Axis("milliseconds a problem", "log"), series, known.about)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import logging
+import re
+import shlex
 import subprocess
 import urllib.error
 import urllib.request
@@ -17,10 +19,39 @@ from dataclasses import dataclass, field
 from typing import Any, Generic
 
 from hasten.errors import ProblemError, SolverError
+from hasten.support.environment import check_module, named
 from hasten.tasks.task import Task, Text
 
 log = logging.getLogger(__name__)
 MOST = 16 * 2**20  # bytes of an answer
+TASKS = {
+    "entities": "hasten.tasks.entity_relation.extraction:Extraction",
+    "tags": "hasten.tasks.tagging.model:Tagging",
+}
+
+
+def task_of(name: str) -> Task[Any]:
+    """Returns the task of a name: one of `TASKS`, or "module:name" of a `Task` or of a class of one."""
+    found = named(TASKS.get(name, name), "my_task:Weather") if name in TASKS or ":" in name else None
+    found = found() if isinstance(found, type) else found
+    if not isinstance(found, Task):
+        raise ProblemError(f"{name} is not a task. Give {', '.join(TASKS)}, or module:name of one (docs/new-task.md).")
+    return found
+
+
+def box_of(name: str, task: Task[Any], seconds: float = 60.0) -> Callable[[Any], Any] | None:
+    """Returns a black box behind HTTP, or a command; None for a function, "module:name", which the caller imports."""
+    if name.startswith(("http://", "https://")):
+        return Endpoint(task, name, seconds)
+    if not re.fullmatch(r"[\w.]+:[\w.]+", name):
+        return Command(task, shlex.split(name), seconds)
+    check_module(name.partition(":")[0])
+    return None
+
+
+def nobody(text: Any) -> Any:
+    """Stands for a black box where there is none."""
+    raise ProblemError("There is no black box to ask.")
 
 
 @dataclass(frozen=True)

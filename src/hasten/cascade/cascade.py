@@ -15,7 +15,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, Generic
 
@@ -24,13 +24,13 @@ import numpy as np
 
 from hasten.cascade import keeping
 from hasten.cascade.boxes import ask_all
-from hasten.cascade.parts import FIRST, Asked, Budget, Counters, Note, Pending, Reply, check_inputs, check_kind
+from hasten.cascade.parts import FIRST, Asked, Budget, Counters, Note, Question, Reply, check_inputs, check_kind
 from hasten.cascade.promise import WHOLE, Promise, check_shares, risks_of
 from hasten.cascade.student import Student
 from hasten.errors import HastenError, ProblemError
 from hasten.journal import Journal
 from hasten.speedup.audit import ALERT, Agreement, Audit, lower_limit
-from hasten.support.arrays import BoolArray, FloatArray
+from hasten.support.arrays import FloatArray
 from hasten.support.checks import brief, check_whole
 from hasten.support.terminal import Tell, tell_nobody
 from hasten.tasks.task import Task, Text
@@ -94,12 +94,13 @@ class Cascade(Generic[Text]):
         self.champion: Student[Text] | None = None
         self.challenger: Student[Text] | None = None
         self.suspect: range | None = None  # inputs, from 0: where answers may be wrong since trust last ended
-        self._rng, self._lock, self._due = np.random.default_rng(seed), threading.RLock(), threading.Event()
+        self._rng, self._lock = np.random.default_rng(seed), threading.RLock()
         self._taught, self._held = list[tuple[int, Text]](), list[tuple[int, Text]]()  # by number of the input
         self._shadow = [0, 0, 0]  # answers that the challenger saw, was sure of, and had wrong of these
         self._n_versions = self._n_tested = self._n_learned = self._n_alarms = self._last_row = self._since = 0
-        self._thread: threading.Thread | None = None
-        self._closing = self._replaying = False
+        self._pool: ThreadPoolExecutor | None = None  # where it learns; in `end` itself without
+        self._learning: Future[None] | None = None
+        self._replaying = False
         self._begin_audits()
         if journal is not None:
             self.take_in(journal)
@@ -136,54 +137,62 @@ class Cascade(Generic[Text]):
         """Answers inputs, asks the black box where it must, and learns."""
         texts, replies = check_inputs(self.task, inputs), list[Reply[Text]]()
         for at in range(0, len(texts), AT_ONCE):
-            replies += self.end(self.ask(self.begin(texts[at : at + AT_ONCE])))
+            questions = [Question(text) for text in texts[at : at + AT_ONCE]]
+            self.begin(questions)
+            self.ask(questions)
+            replies += self.end(questions)
         return replies
 
-    def begin(self, texts: Sequence[Text]) -> Pending[Text]:
-        """Guesses answers to inputs, and decides which of them to give. `ask` comes next, then `end`.
+    def begin(self, questions: Sequence[Question]) -> None:
+        """Guesses answers, and decides which of them to give. `ask` comes next, then `end`.
 
-        A server that answers many at once calls the three by itself, each from any thread.
+        A server that answers many at once calls the three by itself, each from any thread, `ask` only where it must.
         """
         with self._lock:
-            first = self.counters.inputs
-            self.counters.inputs += len(texts)
-            pending = Pending(texts, np.arange(first, first + len(texts)), self.champion, self.trusted)
-            pending.held = self._rng.random(len(texts)) < (self.audit if pending.trusted else HELD)
+            first, champion, trusted = self.counters.inputs, self.champion, self.trusted
+            self.counters.inputs += len(questions)
+            held = (self._rng.random(len(questions)) < (self.audit if trusted else HELD)).tolist()
             alert = max(each.alert for each in self._audits.values())
-        if pending.champion is not None:
-            pending.guesses = pending.champion(texts)
-            pending.sure = pending.champion.sure(pending.guesses)
-        pending.given = pending.trusted & pending.sure & ~pending.held & (np.cumsum(pending.sure) > alert)
-        return pending
+        for n, each in enumerate(questions):
+            each.at, each.held, each.trusted = first + n, held[n], trusted
+        if champion is None:
+            return
+        guesses, n_sure = champion([each.input for each in questions]), 0
+        sure, log_p = champion.sure(guesses).tolist(), guesses.log_p.tolist()
+        for n, each in enumerate(questions):
+            each.champion, each.version, each.sure, each.log_p = champion, champion.name, sure[n], log_p[n]
+            each.labels, each.kinds = guesses.labels[n], guesses.kinds[n]
+            n_sure += each.sure
+            each.given = trusted and each.sure and not each.held and n_sure > alert
 
-    def ask(self, pending: Pending[Text]) -> Pending[Text]:
+    def ask(self, questions: Sequence[Question]) -> None:
         """Asks the black box, within the budget, about the answers that are not given."""
-        self._call(pending, ~pending.given)
-        wrong = [kinds for n, kinds in pending.wrong().items() if pending.sure[n]]
-        if pending.given.any() and not self.risks.keys().isdisjoint(chain(*wrong)):  # a disagreement: all are audited
-            self._call(pending, pending.given)
-            pending.given[:] = False
-        return pending
+        given = [each for each in questions if each.given]
+        self._call([each for each in questions if not each.given])
+        if given and any(each.sure and self.risks.keys() & each.wrong for each in questions):
+            self._call(given)  # after a disagreement all are audited
+            for each in given:
+                each.given = False
 
-    def _call(self, pending: Pending[Text], wanted: BoolArray) -> None:
+    def _call(self, questions: Sequence[Question]) -> None:
         """Calls the black box: first for inputs that are held out, then where the student is least sure."""
-        numbers = [n for n in np.lexsort((pending.guesses.log_p, ~pending.held)).tolist() if wanted[n]]
+        chosen = sorted(questions, key=lambda each: (not each.held, each.log_p))
         with self._lock:
-            numbers = numbers[: int(min(len(numbers), self.budget.left()))]
-            self.budget.take(len(numbers))
-        texts = [pending.texts[n] for n in numbers]
-        found = ask_all(self.task, self.black_box, texts, self.budget.at_once)
-        for n, answer in zip(numbers, found, strict=True):
-            pending.answers[n] = answer
+            chosen = chosen[: int(min(len(chosen), self.budget.left()))]
+            self.budget.take(len(chosen))
+        answers = ask_all(self.task, self.black_box, [each.input for each in chosen], self.budget.at_once)
+        for each, answer in zip(chosen, answers, strict=True):
+            each.take(answer)
 
-    def end(self, pending: Pending[Text]) -> list[Reply[Text]]:
+    def end(self, questions: Sequence[Question]) -> list[Reply[Text]]:
         """Returns the replies, after what was learned from the black box is in the journal."""
-        asked, wrong = list(pending.asked()), pending.wrong()
+        asked = [each for each in questions if each.called]
         with self._lock:
-            replies = pending.replies(wrong, len(self._taught))
-            self._write([keeping.asked_row(self.task, each) for each in asked])
+            replies = [each.reply(len(self._taught)) for each in questions]
+            rows = [keeping.asked_row(self.task, each) for each in asked]
             if self.journal is not None and self.journal.given:
-                self._write(keeping.given_rows(self.task, pending.texts, replies))
+                rows += keeping.given_rows(self.task, questions, replies)
+            self._write(rows)
             for reply in replies:
                 self.counters.by_student += reply.source == "student"
                 self.counters.unanswered += reply.source == "nobody"
@@ -246,7 +255,7 @@ class Cascade(Generic[Text]):
         texts = check_inputs(self.task, answered, labelled=True)
         with self._lock:
             held = (self._rng.random(len(texts)) < HELD).tolist()
-            asked = [Asked(-1, text, text, held=out) for text, out in zip(texts, held, strict=True)]
+            asked = [Asked(text, answer=text, held=out) for text, out in zip(texts, held, strict=True)]
             self._write([keeping.asked_row(self.task, each) for each in asked])
             self._take(asked)
         if self._is_due():
@@ -261,10 +270,12 @@ class Cascade(Generic[Text]):
         return len(self._taught) >= max(FIRST, 2 * self._n_learned)
 
     def _learn_if_due(self) -> None:
-        if self._is_due() and self._thread is not None:
-            self._due.set()
-        elif self._is_due():
+        if not self._is_due():
+            return
+        if (pool := self._pool) is None:
             self._learn_or_tell()
+        elif self._learning is None or self._learning.done():
+            self._learning = pool.submit(self._learn_or_tell)
 
     def _learn_or_tell(self) -> None:
         try:
@@ -311,7 +322,8 @@ class Cascade(Generic[Text]):
             return
         try:
             guesses = challenger(answers)
-            sure, wrong = challenger.sure(guesses), [bool(each) for each in challenger.wrong(answers, guesses)]
+            sure = challenger.sure(guesses)
+            wrong = [bool(each) for each in map(challenger.wrong, answers, guesses.labels, guesses.kinds)]
         except Exception as error:  # in the shadow it costs nobody an answer
             self.challenger = None
             self._note(f"{challenger.name} is not promoted: {type(error).__name__}: {error}")
@@ -353,21 +365,13 @@ class Cascade(Generic[Text]):
         self.promote(names[-1])
 
     def __enter__(self) -> Cascade[Text]:
-        self._closing = False
-        self._thread = threading.Thread(target=self._learn_on, name="hasten cascade", daemon=True)
-        self._thread.start()
+        self._pool = ThreadPoolExecutor(1, "hasten cascade")
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        thread, self._thread, self._closing = self._thread, None, True
-        if thread is not None:
-            self._due.set()
-            thread.join()
-
-    def _learn_on(self) -> None:
-        while self._due.wait() and not self._closing:
-            self._due.clear()
-            self._learn_or_tell()
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.shutdown(cancel_futures=True)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes a file, whole or not at all: versions, promises, audits, counters, and the answers learned from."""

@@ -17,13 +17,12 @@ import msgspec
 import numpy as np
 
 from hasten.cascade.boxes import beyond, joined
-from hasten.cascade.confidence import Confidence
-from hasten.cascade.parts import Asked, Budget, Counters, Note, Pending, Reply
+from hasten.cascade.parts import Asked, Budget, Counters, Note, Question, Reply
 from hasten.cascade.promise import Promise
-from hasten.cascade.student import Student
-from hasten.errors import ModelError, ProblemError
+from hasten.cascade.student import Confidence, Student
+from hasten.errors import HastenError, ModelError, ProblemError
 from hasten.journal import Journal
-from hasten.speedup.audit import Audit
+from hasten.speedup.audit import Audit, AuditState
 from hasten.support import forms
 from hasten.support.forms import Tensors, load_tensors, reading, save_tensors
 from hasten.tasks.task import Task, Text
@@ -31,7 +30,7 @@ from hasten.tasks.task import Task, Text
 if TYPE_CHECKING:
     from hasten.cascade.cascade import Cascade
 
-FORMAT = "hasten.cascade/1"
+FORMAT = "hasten.cascade/2"
 TOLD = 1000  # notes
 
 
@@ -42,15 +41,16 @@ def asked_row(task: Task[Any], asked: Asked) -> tuple[str, Any]:
     """Returns the row of a question; an answer leaves out what its input says."""
     given = task.to_json(asked.input)
     answer = None if asked.answer is None else beyond(given, task.to_json(asked.answer))
-    return "audit" if asked.sure else "asked", msgspec.structs.asdict(asked) | {"input": given, "answer": answer}
+    row = {name: getattr(asked, name) for name in Asked.__struct_fields__}
+    return "audit" if asked.sure else "asked", row | {"input": given, "answer": answer}
 
 
-def given_rows(task: Task[Text], texts: Sequence[Text], replies: Sequence[Reply[Text]]) -> list[tuple[str, Any]]:
+def given_rows(task: Task[Any], asked: Sequence[Asked], replies: Sequence[Reply[Any]]) -> list[tuple[str, Any]]:
     """Returns the rows of the answers that the student gave."""
     rows = list[tuple[str, Any]]()
-    for text, reply in zip(texts, replies, strict=True):
-        if reply.source == "student" and reply.text is not None:
-            given = task.to_json(text)
+    for each, reply in zip(asked, replies, strict=True):
+        if reply.source == "student":
+            given = task.to_json(each.input)
             told = {"at": reply.number, "input": given, "answer": beyond(given, task.to_json(reply.text))}
             rows.append(("given", told | {"version": reply.version, "probability": reply.probability}))
     return rows
@@ -60,6 +60,8 @@ def read_asked(task: Task[Any], data: Any) -> Asked:
     """Returns the question that a row tells of."""
     asked = msgspec.convert(data, Asked)
     answer = None if asked.answer is None else task.of_json(joined(asked.input, asked.answer))
+    if answer is not None:
+        task.check_labelled(answer)
     return msgspec.structs.replace(asked, input=task.of_json(asked.input), answer=answer)
 
 
@@ -78,8 +80,9 @@ def resume(cascade: Cascade[Any], journal: Journal) -> None:
                 cascade.promote(row.data["version"])
             if row.kind in ("note", "version", "promotion"):
                 cascade.notes.append(msgspec.convert(row.data, Note))
-        except (msgspec.ValidationError, KeyError, TypeError) as error:
-            raise ModelError(f"{journal.path}: row {row.number} is not of a cascade: {error}. Name another.") from None
+        except (msgspec.ValidationError, HastenError, KeyError, TypeError) as error:
+            why = f"is not of a cascade for {cascade.task.title}"
+            raise ModelError(f"{journal.path}: row {row.number} {why}: {error}. Name another.") from None
     counters.by_student = max(counters.by_student, counters.inputs - counters.by_black_box - counters.unanswered)
     cascade._replaying = False
     cascade._learn_if_due()
@@ -94,9 +97,9 @@ def replay(
         raise ProblemError("There is nothing to replay. Give the cascade a journal, and name a stretch of its answers.")
     given = [row.data for row in journal.rows("given") if row.data["at"] in stretch]
     for some in (given[at : at + 64] for at in range(0, len(given), 64)):
-        texts = [task.of_json(each["input"]) for each in some]
-        pending = Pending(texts, np.array([each["at"] for each in some]))
-        for each, reply in zip(some, cascade.end(cascade.ask(pending)), strict=True):
+        questions = [Question(task.of_json(each["input"]), each["at"]) for each in some]
+        cascade.ask(questions)
+        for each, reply in zip(some, cascade.end(questions), strict=True):
             yield task.of_json(joined(each["input"], each["answer"])), reply
 
 
@@ -128,8 +131,8 @@ class State(msgspec.Struct):
     last_row: int
     suspect: tuple[int, int] | None
     learned: tuple[int, int, int, int]
-    audits: dict[str, Any]
-    unsure: dict[str, Any]
+    audits: dict[str, AuditState]
+    unsure: AuditState
     versions: list[Version]
     champion: str
     taught: list[tuple[int, Any]]

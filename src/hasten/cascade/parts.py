@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Generic, cast
+from typing import Any, Generic
 
 import msgspec
-import numpy as np
 
 from hasten.cascade.promise import WHOLE
-from hasten.cascade.student import Guesses, Student
+from hasten.cascade.student import Student
 from hasten.errors import ProblemError
-from hasten.support.arrays import BoolArray, IntArray
 from hasten.support.checks import brief, check_whole
 from hasten.tasks.task import Task, Text
 
@@ -72,117 +70,74 @@ class Note(msgspec.Struct, frozen=True):
         return f"After {self.at:,} inputs: {self.text}"
 
 
-class Asked(msgspec.Struct, frozen=True):
+class Asked(msgspec.Struct):
     """A question to the black box as journals keep it, and all that a cascade learns from it."""
 
-    at: int  # the input's number; -1 for one from before
     input: Any
-    answer: Any  # the labelled text; None if the call failed
+    at: int = -1  # the input's number; -1 for one from before
+    answer: Any = None  # the labelled text; None if the call failed
     error: str = ""
-    held: bool = False  # held out: never learned from
+    held: bool = False  # drawn to be asked, and never learned from
     version: str = ""  # of the student that guessed
     log_p: float = -math.inf
     sure: bool = False
     wrong: list[str] = []  # the kinds of variables that the student would have labelled otherwise
 
 
-@dataclass(eq=False)
-class Pending(Generic[Text]):
-    """Inputs between the student's guesses and the black box's answers."""
+class Question(Asked):
+    """An input on its way: the student's answer, whether that is given, and what the black box said if it was asked."""
 
-    texts: Sequence[Text]
-    numbers: IntArray
-    champion: Student[Text] | None = None
+    champion: Student[Any] | None = None
     trusted: bool = False
+    labels: list[str] | None = None  # the student's; None without a valid labelling
+    kinds: tuple[str, ...] = ()
+    given: bool = False  # answered by the student, under its promise
+    called: bool = False
 
-    def __post_init__(self) -> None:
-        n = len(self.texts)
-        self.guesses = Guesses([None] * n, [()] * n, np.full(n, -np.inf))
-        self.held: BoolArray = np.zeros(n, dtype=bool)  # drawn to be asked, and never learned from
-        self.sure: BoolArray = np.zeros(n, dtype=bool)
-        self.given: BoolArray = np.zeros(n, dtype=bool)  # answered by the student, under its promise
-        self.answers: list[Text | Exception | None] = [None] * n  # the black box's
-
-    def of(self, chosen: Sequence[int]) -> Pending[Text]:
-        """Returns some of the inputs by themselves: a server ends those that are given before it asks about others."""
-        at, guesses = np.array(chosen, dtype=np.int64), self.guesses
-        some = Pending([self.texts[n] for n in chosen], self.numbers[at], self.champion, self.trusted)
-        labels, kinds = [guesses.labels[n] for n in chosen], [guesses.kinds[n] for n in chosen]
-        some.guesses = Guesses(labels, kinds, guesses.log_p[at])
-        some.held, some.sure, some.given = self.held[at], self.sure[at], self.given[at]
-        some.answers = [self.answers[n] for n in chosen]
-        return some
-
-    def wrong(self) -> dict[int, list[str]]:
-        """Returns what the champion had wrong of the inputs that were asked; where the call failed, everything."""
-        if self.champion is None:
-            return {}
-        failed = [WHOLE, *self.champion.promise.risks]
-        found = {n: failed for n, each in enumerate(self.answers) if isinstance(each, Exception)}
-        known = [n for n, each in enumerate(self.answers) if each is not None and n not in found]
-        guesses = Guesses([self.guesses.labels[n] for n in known], [self.guesses.kinds[n] for n in known], np.zeros(0))
-        answers = cast(list[Text], [self.answers[n] for n in known])
-        return found | dict(zip(known, self.champion.wrong(answers, guesses), strict=True))
-
-    def replies(self, wrong: Mapping[int, list[str]], n_taught: int) -> list[Reply[Text]]:
-        """Returns the replies: the black box's answers, or the champion's, with or without a promise."""
-        champion, replies = self.champion, list[Reply[Text]]()
-        for n, (text, labels, answer) in enumerate(zip(self.texts, self.guesses.labels, self.answers, strict=True)):
-            given = bool(self.given[n])
-            if answer is not None and not isinstance(answer, Exception):
-                found, source = answer, "black box"
-            elif champion is None or labels is None:
-                found, source = None, "nobody"
-            else:
-                found, source = champion.model.label(text, labels), "student"
-            reply = Reply(
-                number=int(self.numbers[n]),
-                text=found,
-                source=source,
-                probability=math.nan if champion is None else math.exp(self.guesses.log_p[n]),
-                promised=given,
-                called=answer is not None,
-                reason="" if given else self._why(n, n_taught),
-                version="" if champion is None else champion.name,
-                agreed=not wrong[n] if self.sure[n] and n in wrong else None,
-            )
-            replies.append(reply)
-        return replies
-
-    def _why(self, n: int, n_taught: int) -> str:
-        """Says why the black box was asked, or why it has no answer."""
-        answer, champion = self.answers[n], self.champion
+    def take(self, answer: Any) -> None:
+        """Takes in what the black box said: a labelled text, or an error, of which everything counts as wrong."""
+        self.called, champion = True, self.champion
         if isinstance(answer, Exception):
-            return f"The black box failed: {type(answer).__name__}: {answer}"
-        if answer is None:
+            self.error = f"{type(answer).__name__}: {answer}"
+            self.wrong = [] if champion is None else [WHOLE, *champion.promise.risks]
+        else:
+            self.answer = answer
+            self.wrong = [] if champion is None else champion.wrong(answer, self.labels, self.kinds)
+
+    def reply(self, n_taught: int) -> Reply[Any]:
+        """Returns the reply: the black box's answer, or the student's, with or without a promise."""
+        champion, found, source = self.champion, self.answer, "black box"
+        if found is None:
+            source = "nobody"
+            if champion is not None and self.labels is not None:
+                found, source = champion.model.label(self.input, self.labels), "student"
+        return Reply(
+            number=self.at,
+            text=found,
+            source=source,
+            probability=math.nan if champion is None else math.exp(self.log_p),
+            promised=self.given,
+            called=self.called,
+            reason="" if self.given else self._why(n_taught),
+            version=self.version,
+            agreed=not self.wrong if self.sure and self.called else None,
+        )
+
+    def _why(self, n_taught: int) -> str:
+        """Says why the black box was asked, or why it has no answer."""
+        if self.error:
+            return f"The black box failed: {self.error}"
+        if not self.called:
             return "The budget is spent."
-        if champion is None:
+        if self.champion is None:
             return f"Nothing is learned yet: {n_taught} of {FIRST} answers."
-        if not champion.promise.holds:
-            return f"The student has {champion.promise}."
+        if not self.champion.promise.holds:
+            return f"The student has {self.champion.promise}."
         if not self.trusted:
             return "The student is not trusted."
-        if self.held[n]:
+        if self.held:
             return "Drawn to audit and test the student."
-        return "A check." if self.sure[n] else "The student is not sure enough."
-
-    def asked(self) -> Iterator[Asked]:
-        """Yields the questions to the black box."""
-        version, wrong = "" if self.champion is None else self.champion.name, self.wrong()
-        for n, answer in enumerate(self.answers):
-            if answer is not None:
-                failed = isinstance(answer, Exception)
-                yield Asked(
-                    int(self.numbers[n]),
-                    self.texts[n],
-                    None if failed else answer,
-                    f"{type(answer).__name__}: {answer}" if failed else "",
-                    bool(self.held[n]),
-                    version,
-                    float(self.guesses.log_p[n]),
-                    bool(self.sure[n]),
-                    wrong.get(n, []),
-                )
+        return "A check." if self.sure else "The student is not sure enough."
 
 
 @dataclass(slots=True)
@@ -208,7 +163,7 @@ class Budget:
         """Returns how many calls are left now."""
         self.times = [each for each in self.times if each > time.time() - 3600]
         limits = (self.calls, self.used), (self.per_hour, len(self.times))
-        return min((max(0, most - used) for most, used in limits if most is not None), default=np.inf)
+        return min((max(0, most - used) for most, used in limits if most is not None), default=math.inf)
 
     def take(self, n: int, when: float | None = None) -> None:
         """Counts some calls, of now or of another time."""

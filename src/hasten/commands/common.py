@@ -140,10 +140,11 @@ def wrote(*paths: Path, more: str = "") -> None:
     console.print(f"Wrote {shown}{escape(printable(more))}", soft_wrap=True)
 
 
-def check_apart(source: str, target: str) -> None:
-    """Refuses to write over the input."""
-    if "-" not in (source, target) and os.path.exists(target) and os.path.samefile(source, target):
-        raise WriteError(f"{target} is the input, which the output would replace. Name another file.")
+def check_apart(target: str | Path, source: str, model: Path | None = None) -> None:
+    """Refuses to write over the input, or over the model."""
+    for what, each in (("input", source), ("model", model)):
+        if each is not None and os.path.exists(target) and os.path.exists(each) and os.path.samefile(each, target):
+            raise WriteError(f"{target} is the {what}, which the output would replace. Name another file.")
 
 
 def check_model(model: Path, format: str, source: str) -> None:
@@ -186,7 +187,7 @@ def sentences_of(
     from hasten.tasks.entity_relation.data.corpora import Split
     from hasten.tasks.entity_relation.data.formats import read_corpus
 
-    found = read_corpus(source, format, max_line * MILLION, remedy="Name it: --format, one of", faults=faults)
+    found = read_corpus(source, format, max_line * MILLION, faults=faults)
     return found if split is None else Split.read(split, training=False).only(found)
 
 

@@ -157,27 +157,19 @@ def bench(
     corpus: Annotated[
         Path | None, typer.Option(help="Adds real costs from a labelled corpus, in any format that `convert` reads.")
     ] = None,
-    test: common.Test = None,
-    split: common.Lists = None,
-    induce: common.Induce = None,
-    no_relation: common.NoRelation = None,
-    skip_bad: common.SkipBad = False,
     quick: Annotated[bool, typer.Option("--quick", help="Few problems of one size a family: about a minute.")] = False,
     seed: common.Seed = 0,
 ) -> None:
     """Measures hasten and other solvers side by side, on the same problems."""
-    from hasten.bench.run import Choice, main
+    from hasten.bench.run import QUICK, Settings, main
 
     with output_directory(out):
-        source = None
+        corpora = None
         if corpus is not None:
-            from hasten.bench.run import Source
-            from hasten.tasks.entity_relation.data.corpora import Corpora, Reading, Split
+            from hasten.tasks.entity_relation.data.corpora import Corpora
 
-            lists = Split.read(split) if split else None
-            with passing_over(skip_bad) as faults:
-                corpora = Corpora.read(corpus, test=test, reading=Reading(no_relation, faults), seed=seed)
-            source = Source.of(corpora, lists, induce=induce, no_relation=no_relation, seed=seed)
-            common.tell_task(source.task, induce)
-            common.tell_unreachable(source.test, source.task)
-        main(Choice(family, size, peer, n, quick, seed), out, source, report=common.say)
+            corpora = Corpora.read(corpus, seed=seed)
+        chosen = {"families": family, "sizes": size, "peers": peer, "n": n, "seed": seed}
+        effort = QUICK if quick else {}
+        settings = Settings(**effort | {name: each for name, each in chosen.items() if each})
+        main(settings, out, corpora, report=common.say)

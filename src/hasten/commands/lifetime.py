@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -14,9 +13,9 @@ import typer
 from rich.markup import escape
 
 from hasten.commands.common import Command, Group, console, errors, wrote
-from hasten.commands.experiments import find_task
 from hasten.errors import ProblemError
 from hasten.journal import Journal
+from hasten.support.environment import named
 from hasten.support.files import write_whole
 from hasten.support.terminal import printable, show_progress
 from hasten.support.words import count
@@ -26,11 +25,7 @@ if TYPE_CHECKING:
     from hasten.cascade.parts import Note
     from hasten.tasks.entity_relation.data.corpus import Sentence
 
-TASKS = {
-    "entities": "hasten.tasks.entity_relation.extraction:Extraction",
-    "tags": "hasten.tasks.tagging.model:Tagging",
-}
-SHOWN = 100  # characters of a row
+SHOWN = 100  # characters of a row: half of them of its input, and half of its answer
 
 app = typer.Typer(
     cls=Group, no_args_is_help=True, help="What a cascade or a server wrote down of its life (docs/lifetime.md)."
@@ -55,10 +50,18 @@ def list_rows(
         for name, n in counts.most_common():
             console.print(f"  {n:>9,} {name}", highlight=False)
         for row in journal.rows(kind, last=last):
-            told = json.dumps(row.data, default=repr, ensure_ascii=False)
-            told = told if len(told) <= SHOWN else told[:SHOWN] + "…"
-            line = f"{row.number:>9} {_time(row.time)} {row.kind:<9} {told}"
+            line = f"{row.number:>9} {_time(row.time)} {row.kind:<9} {_brief(row.data)}"
             console.print(escape(printable(line)), highlight=False, soft_wrap=True)
+
+
+def _brief(data: Any) -> str:
+    """Returns the input and the answer of a row, or its text, or all of it; the beginning of each."""
+    parts = [data]
+    if isinstance(data, dict):
+        parts = [data[name] for name in ("input", "answer", "error", "text") if data.get(name)] or parts
+    words = [part if isinstance(part, str) else json.dumps(part, default=repr, ensure_ascii=False) for part in parts]
+    most = SHOWN // len(words)
+    return " → ".join(each if len(each) <= most else each[:most] + "…" for each in words)
 
 
 def _time(seconds: float) -> str:
@@ -89,17 +92,16 @@ def replay(
     stretch: Annotated[
         str | None, typer.Option(metavar="FIRST:LAST", help="Ask the black box again about answers given, from 1.")
     ] = None,
-    black_box: Annotated[str, typer.Option(help="An address http://…, or a command: who is asked again.")] = "",
+    black_box: Annotated[
+        str, typer.Option(help="Who is asked again: an address http://…, a command, or MODULE:NAME.")
+    ] = "",
 ) -> None:
     """Learns again from the answers in a journal; or asks again about a suspect stretch of answers given."""
-    from hasten.cascade import Cascade, Endpoint
-    from hasten.cascade import Command as Program
+    from hasten.cascade import Cascade
+    from hasten.cascade.boxes import box_of, nobody, task_of
 
-    found = find_task(TASKS.get(task, task))
-    box: Any = _nobody
-    if black_box:
-        address = black_box.startswith(("http://", "https://"))
-        box = Endpoint(found, black_box) if address else Program(found, shlex.split(black_box))
+    found = task_of(task)
+    box = (box_of(black_box, found) or named(black_box, "extractor:label")) if black_box else nobody
     if stretch is None:
         with Journal(file, read_only=True) as journal, show_progress(errors) as tell:
             tell("Learning", None)
@@ -114,7 +116,7 @@ def replay(
         wrote(out)
         return
     if not black_box:
-        raise ProblemError("Say who is asked again: --black-box http://… or a command.")
+        raise ProblemError("Say who is asked again: --black-box with an address http://…, a command, or MODULE:NAME.")
     first, colon, last = stretch.partition(":")
     if not (colon and first.isdecimal() and last.isdecimal()):
         raise ProblemError(f"A stretch is two numbers, such as 1500:1612, not {stretch!r}.")
@@ -128,10 +130,6 @@ def replay(
     write_whole(out, "".join(lines).encode())
     console.print(f"{count(len(lines), 'answer')} asked again; {n_changed} were other than the black box's.")
     wrote(out)
-
-
-def _nobody(text: Any) -> Any:
-    raise ProblemError("Nobody is asked while a journal is replayed.")
 
 
 # -- hasten demo --lifetime ----------------------------------------------------------------------------------------

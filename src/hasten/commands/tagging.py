@@ -12,7 +12,7 @@ import hasten
 from hasten.commands import common
 from hasten.commands.common import Command, Group, errors, name_of, say, telling, wrote
 from hasten.commands.experiments import run_comparison
-from hasten.errors import ProblemError
+from hasten.errors import CorpusError, ProblemError
 from hasten.speedup.parts import TextMode
 from hasten.support.files import output_directory
 from hasten.support.terminal import show_progress
@@ -64,6 +64,8 @@ def train(
 
     check_place(out)
     with output_directory(out.parent):
+        if dev is not None and dev != "-" and Path(dev).exists() and Path(dev).samefile(corpus):
+            raise CorpusError(f"{dev} trains, and so says nothing about other sentences. Name a file of those.")
         with show_progress(errors) as tell:
             tell("Reading", None)
             sentences, held_out = read_all(corpus, format, column), read_all(dev, format, column) if dev else []
@@ -107,7 +109,7 @@ def predict(
     from hasten.tasks.text.lines import write_objects
 
     hasten.make_solver(solver)  # one that is not there is refused now
-    common.check_apart(source, target)
+    common.check_apart(target, source, model)
     common.check_model(model, FORMAT, source)
     tagger = _under(SequenceTagger.load(model), rule, bio, no_rules)
     tagger = SequenceTagger(tagger.model, mode, width, solver, time_limit)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from concurrent.futures import ThreadPoolExecutor
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -20,9 +19,6 @@ from hasten.support.files import output_directory
 from hasten.support.terminal import show_progress, tell_nobody
 from hasten.support.words import count
 from hasten.tasks.entity_relation.task import BlackBox
-
-if TYPE_CHECKING:
-    pass
 
 
 def train(
@@ -47,7 +43,7 @@ def train(
     or on the test sentences if there are none, as `hasten evaluate` does.
     """
     from hasten.tasks.entity_relation.data.corpora import Corpora, Reading, Split
-    from hasten.tasks.entity_relation.tagger import Tagger, TrainingSettings, check_place
+    from hasten.tasks.entity_relation.tagger import Tagger, check_place
     from hasten.tasks.entity_relation.task import EntityRelationTask
 
     check_place(out)
@@ -61,8 +57,8 @@ def train(
         task = EntityRelationTask.fitting(taught, induce=induce, no_relation=no_relation)
         common.tell_task(task, induce)
         with show_progress(errors) as tell:
-            settings = TrainingSettings(black_box, width, risk, seed)
-            tagger = Tagger.train(taught, corpora.unlabeled, task=task, settings=settings, tell=tell)
+            how: dict[str, Any] = {"task": task, "black_box": black_box, "width": width, "risk": risk, "seed": seed}
+            tagger = Tagger.train(taught, corpora.unlabeled, tell=tell, **how)
         tagger.save(out)
     n_unlabeled = count(len(corpora.unlabeled), "unlabeled sentence")
     console.print(f"Trained on {count(len(taught), 'labelled sentence')} and {n_unlabeled}.")
@@ -131,36 +127,36 @@ def predict(
     from hasten.tasks.entity_relation.tagger import FORMAT, Tagger
 
     check_solver(solver)
-    common.check_apart(source, target)
+    common.check_apart(target, source, model)
     common.check_model(model, FORMAT, source)
     tagger = Tagger.load(model).asking(mode, solver=solver, limits__time_limit=common.seconds(time_limit))
     if address is not None and engine is not Engine.RAY:
         raise hasten.ProblemError("An address is for --engine ray. Add that, or leave out the address.")
     run = None
     if engine is Engine.RAY or target.endswith("/"):
-        from hasten.scale.run import Here, Sharding, predict_shards
+        from hasten.scale.run import Sharding, here, predict_shards
 
         if "-" in (source, target):
             raise CorpusError("A stream has no shards: name files, or leave out --engine ray.")
-        workers = Here(jobs)
+        workers = here(jobs)
         if engine is Engine.RAY:
-            from hasten.ray.predicting import OnRay
+            from hasten.ray.predicting import on_ray
 
-            workers = OnRay(address=address, cores=None if address else jobs)
+            workers = on_ray(address=address, cores=None if address else jobs)
         answers = "parquet" if target.endswith(".parquet") else "jsonl"
         how = Sharding(answers, shard_size, max_bad, max_line * MILLION)
         out = target if target.endswith("/") else f"{target}.shards"
-        with show_progress(errors) as tell, ThreadPoolExecutor(1) as beside:
+        with show_progress(errors) as tell:
             run = predict_shards(Labeller(tagger), source, out, how=how, engine=workers, tell=tell)
-            ended = beside.submit(workers.end)
             if not target.endswith("/"):
                 tell("Putting the shards together", None)
                 run.merge(target)
-            ended.result()
         counts = run.counts
     else:
         from hasten.scale.work import Reading, predict_stream
 
+        if target.endswith(".parquet"):
+            raise CorpusError(f"{target} would hold JSON lines. Call it .jsonl, or add --engine ray for a table.")
         with passing_over(skip_bad) as faults, show_progress(errors, quiet=target == "-") as tell:
             reading = Reading(format, max_line * MILLION, faults)
             counts = predict_stream(Labeller(tagger), source, target, reading, jobs=jobs, tell=tell)
@@ -234,6 +230,7 @@ def explain(
     from hasten.tasks.entity_relation import explain as explaining
     from hasten.tasks.entity_relation.tagger import FORMAT, Tagger
 
+    common.check_apart(out, source, model)
     common.check_model(model, FORMAT, source)
     tagger = Tagger.load(model)
     if source == "-" or os.path.exists(source):
@@ -265,7 +262,7 @@ def convert(
     """Turns a corpus into our JSON lines (docs/corpora.md)."""
     from hasten.tasks.entity_relation.data.formats import write_jsonl
 
-    common.check_apart(source, target)
+    common.check_apart(target, source)
     with passing_over(skip_bad) as faults:
         sentences = common.sentences_of(source, format, max_line, faults, split)
         read = common.telling(sentences, tell_nobody, "", source)

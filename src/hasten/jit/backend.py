@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import threading
 from collections.abc import Callable
@@ -19,7 +20,6 @@ from hasten.jit.cache import KernelCache, can_write
 from hasten.jit.lowering import register_views
 from hasten.jit.watching import Namespaces
 from hasten.support import clock
-from hasten.support.terminal import drawn_on
 
 try:
     from hasten.jit import passes
@@ -59,28 +59,29 @@ class NoticingCache(KernelCache):
 
 
 def tell_compiling(function: FunctionType) -> None:
-    """Says how long compiling takes: above the bar that a command shows or, without one, in the log."""
+    """Says in the log how long compiling takes; bars that a command shows stay below it."""
     this, left = tiers.seconds_to_compile(function), [each.py_func for each in tiers.DRIVERS if not each.is_compiled]
     seconds = [max(1, round(each)) for each in (this, max(this, sum(map(tiers.seconds_to_compile, left))))]
-    words, terminal = NOTICE.format(*seconds, KEPT if can_write() else NOT_KEPT), drawn_on()
-    if terminal is None:
-        log.warning(words)
-    else:
-        terminal.print(words, highlight=False, soft_wrap=True)
+    log.warning(NOTICE.format(*seconds, KEPT if can_write() else NOT_KEPT))
 
 
 def _dispatcher(copy: FunctionType, function: FunctionType, options: dict[str, Any]) -> Any:
     """Returns a dispatcher that Python can call, with the cache of its function."""
-    if passes is not None:
-        options = options | {"pipeline_class": passes.DriverCompiler}
     dispatcher = njit(**_ALWAYS, **options)(copy)
     dispatcher._cache, dispatcher.compile = NoticingCache(function), partial(_uncounted, dispatcher.compile)
     return dispatcher
 
 
 def _uncounted(compile: Callable[[Any], Any], signature: Any) -> Any:
-    with LOCK, clock.uncounted():
-        return compile(signature)
+    """Compiles or loads, without looking for garbage: there is much to look through, and little to find."""
+    looked = gc.isenabled()
+    gc.disable()
+    try:
+        with LOCK, clock.uncounted():
+            return compile(signature)
+    finally:
+        if looked:
+            gc.enable()
 
 
 def _make(copy: FunctionType, function: FunctionType) -> Any:

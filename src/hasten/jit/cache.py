@@ -123,8 +123,7 @@ class KernelCache:
         from numba.core import serialize
 
         try:
-            (name, kind, (code, bitcode)), *rest = compiled._reduce()
-            data = serialize.dumps(((name, kind, (code, _names_of(bitcode))), *rest))
+            data = serialize.dumps(compiled._reduce())
         except RuntimeError:
             if getattr(compiled.library, "_compiled_object", None) is not None:
                 raise
@@ -144,25 +143,6 @@ class KernelCache:
 
     def flush(self) -> None:
         """Forgets nothing: there is no index."""
-
-
-def _names_of(bitcode: bytes) -> bytes:
-    """Returns a module that defines the same names, with nothing in its functions.
-
-    Numba looks for these names when it loads a driver. Only code that calls a driver would need the functions, and no
-    compiled code does; most of the time that loading took went into them.
-    """
-    from llvmlite import binding, ir
-
-    found, kept, pointer = binding.parse_bitcode(bitcode), ir.Module(), ir.IntType(8).as_pointer()
-    for each in found.global_variables:
-        if not each.is_declaration:
-            ir.GlobalVariable(kept, pointer, each.name).initializer = ir.Constant(pointer, None)
-    for each in found.functions:
-        if not each.is_declaration:
-            empty = ir.Function(kept, ir.FunctionType(ir.VoidType(), ()), each.name)
-            ir.IRBuilder(empty.append_basic_block()).ret_void()
-    return bytes(binding.parse_assembly(str(kept)).as_bitcode())
 
 
 def _processors(target: Any) -> list[tuple[str, str, str]]:

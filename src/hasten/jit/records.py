@@ -37,10 +37,12 @@ class Record:
 
     _fields: ClassVar[dict[str, bool]] = {}  # whether each field is of floats
     _places: ClassVar[dict[str, int]] = {}  # where in the buffer it says where each field starts
+    _blank: ClassVar[IntArray]  # the buffer of a record without numbers
 
     def __init_subclass__(cls) -> None:
         cls._fields = {name: kind == "FloatArray" for name, kind in cls.__annotations__.items()}
         cls._places = {name: 2 * number for number, name in enumerate(cls._fields)}
+        cls._blank = np.array([2 * len(cls._fields), 0] * len(cls._fields))
 
     def __init__(self, buffer: IntArray) -> None:
         self.buffer = buffer
@@ -54,15 +56,26 @@ class Record:
 
     @classmethod
     def start(cls, **fields: Any) -> Self:
-        """Returns a record of some fields, to which others will be added; until then these are empty."""
-        header, parts = growing("q", 2 * len(cls._fields) * [0]), list[Any]()
-        at = len(header)
-        for name, values in fields.items():
-            part, place = np.ascontiguousarray(values, FLOAT if cls._fields[name] else INT), cls._places[name]
-            header[place], header[place + 1] = at, part.size
-            at += part.size
-            parts.append(part)
-        return cls(np.frombuffer(bytearray().join((header, *parts)), INT))
+        """Returns a record of some fields; the others are empty."""
+        return cls(cls._blank).then(**fields)
+
+    def then(self, **fields: Any) -> Self:
+        """Returns a record with these fields in place of the first of them and all behind it; the others are empty."""
+        n, begun = len(self._blank), False
+        header, parts = growing("q", self.buffer[:n].tobytes()), list[Any]()
+        for name, place in self._places.items():
+            values = fields.get(name)
+            if not begun and values is not None:
+                begun, at = True, header[place]
+                parts.append(self.buffer[n:at])
+            if begun:
+                header[place], header[place + 1] = at, 0
+            if values is not None:
+                part = np.ascontiguousarray(values, FLOAT if self._fields[name] else INT)
+                header[place + 1] = part.size
+                at += part.size
+                parts.append(part)
+        return type(self)(np.frombuffer(bytearray().join((header, *parts)), INT))
 
     @classmethod
     def at(cls, address: int) -> Self:

@@ -77,18 +77,6 @@ class Graph(Record):
     link_high: FloatArray  # (links,) and the most
 
 
-SCOPES, ROWS = Graph._places["first"], Graph._places["row_first"]  # where the header speaks of the later layers
-
-
-@kernel
-def put_sizes(ints: IntArray, place: int, at: int, sizes: tuple[int, ...]) -> None:
-    """Writes into a header, from `place` on, that fields of some sizes stand one after the other from `at` on."""
-    for size in sizes:
-        ints[place], ints[place + 1] = at, size
-        place += 2
-        at += size
-
-
 @inlined_kernel
 def stopped(watch: IntArray) -> bool:
     """Whether work on the problem at hand shall stop, by the stop flag (`hasten.support.clock`)."""

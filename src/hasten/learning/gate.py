@@ -14,14 +14,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from hasten.errors import ModelError, NotFittedError, ProblemError, SchemaError
+from hasten.errors import NotFittedError, ProblemError, SchemaError
 from hasten.learning.features import OWN, Examples, describe, guess_some, learn_some
-from hasten.learning.heuristic import about_schema, check_schema
 from hasten.learning.learner import typical_gap
 from hasten.model.batch import Batch, as_batch
 from hasten.model.kinds import VariableKind
@@ -30,12 +28,12 @@ from hasten.model.schema import Schema
 from hasten.model.solution import Answers, read_answers
 from hasten.support import forms
 from hasten.support.arrays import BoolArray, FloatArray, IntArray, floats, offsets, plain, ranges
-from hasten.support.checks import brief, check_number, check_switch, check_type, check_whole
-from hasten.support.forms import Tensors, load_tensors, reading, save_tensors
+from hasten.support.checks import brief, check_switch, check_type, check_whole
+from hasten.support.forms import Tensors
 
-FORMAT = "hasten.gate/2"
 CHUNK = 2**17  # variables whose features are held at once, while guessing
 MOST_ID = 2**63 - 1
+EPOCHS, RATE = 4, 0.1  # passes over the examples; how large steps are
 FIRST_SQUARE = 0.01  # of each slope: keeps the first steps small
 
 Cheap: TypeAlias = Callable[[IntArray, IntArray], Any]
@@ -78,10 +76,6 @@ class Gate:
         it guesses before any cost is computed, so that all costs can be asked for in one call, but fewer are spared.
     n_rows
         Rows of weights for each kind; features share them by their hash. A power of two; 65,536 by default.
-    epochs
-        Passes over the examples, at least 1. 4 by default.
-    rate
-        How large steps are. 0.1 by default.
     seed
         Fixes the order of the examples.
     """
@@ -89,8 +83,6 @@ class Gate:
     cheap: Mapping[str, Cheap | None]
     settled: bool = True
     n_rows: int = 2**16
-    epochs: int = 4
-    rate: float = 0.1
     seed: int = 0
     state: GateState = field(default_factory=GateState, init=False, repr=False)
 
@@ -109,8 +101,6 @@ class Gate:
         check_whole("n_rows", self.n_rows, least=1, most=2**28)
         if self.n_rows & (self.n_rows - 1):
             raise ProblemError(f"n_rows must be a power of two, such as 65536; got {self.n_rows}.")
-        check_whole("epochs", self.epochs, least=1)
-        check_number("rate", self.rate)
         check_whole("seed", self.seed, most=None)
 
     def fit(self, problems: Batch | Iterable[Problem], answers: Answers) -> Gate:
@@ -161,33 +151,6 @@ class Gate:
                 guess_some(some, state.weights[kind.name], guessed, others)
                 label[at], doubt[at] = guessed, others
         return Guesses(expensive, label, doubt)
-
-    def save(self, path: str | Path) -> None:
-        """Writes what it has learned to a file, whole or not at all; the functions for cheap features are not in it."""
-        schema = self.state.schema
-        if schema is None:
-            raise NotFittedError("This gate has not learned anything that could be saved. Call fit first.")
-        about = about_schema(schema) | {"settled": "yes" if self.settled else "no"}
-        save_tensors(path, FORMAT, self.tensors(), about)
-
-    @classmethod
-    def load(cls, path: str | Path, schema: Schema, cheap: Mapping[str, Cheap | None]) -> Gate:
-        """Reads a gate that was saved for this schema; `cheap` are the functions that it was made with."""
-        tensors, about = load_tensors(path, FORMAT, "gate")
-        check_schema(path, about, schema)
-        check_type(cheap, Mapping, "The cheap features of a gate")
-        kinds = {name.removeprefix("weights/") for name in tensors if name.startswith("weights/")}
-        if kinds != set(cheap):
-            given = ", ".join(sorted(map(str, cheap))) or "none"
-            raise ModelError(
-                f"{path} has a gate for variables of the kinds {', '.join(sorted(kinds))}. Give a function for the "
-                f"cheap features of each of them, or None, and of no other; got {given}."
-            )
-        with reading(path):
-            settled = about.get("settled") != "no"
-            gate = cls(cheap, settled, len(tensors[f"weights/{min(kinds)}"]) if kinds else 1)
-            gate.learn_from_tensors(schema, tensors)
-        return gate
 
     def tensors(self) -> Tensors:
         """Returns what a file holds of it."""
@@ -269,11 +232,11 @@ class Gate:
         """Returns weights learned from examples of one kind: the average over all steps."""
         weights, lag = np.zeros((2, self.n_rows, n_labels))
         squares = np.full((self.n_rows, n_labels), FIRST_SQUARE)
-        for epoch in range(self.epochs):
+        for epoch in range(EPOCHS):
             order = rng.permutation(labels.size)
             step = epoch * labels.size
-            learn_some(examples, labels, order, self.rate, step, weights, squares, lag)
-        mean: FloatArray = weights - lag / max(1, self.epochs * labels.size)
+            learn_some(examples, labels, order, RATE, step, weights, squares, lag)
+        mean: FloatArray = weights - lag / max(1, EPOCHS * labels.size)
         return mean.astype(np.float32).astype(np.float64)  # as a file holds them
 
 

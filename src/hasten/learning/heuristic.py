@@ -59,12 +59,6 @@ class Heuristic:
         weights.flags.writeable = False
         object.__setattr__(self, "weights", weights)
 
-    @classmethod
-    def zeros(cls, schema: Schema) -> Heuristic:
-        """Returns the heuristic that knows nothing."""
-        check_type(schema, Schema, "The schema of a heuristic")
-        return cls(schema, np.zeros(schema.n_weights))
-
     def weights_of(self, factor: str | FactorKind) -> FloatArray:
         """Returns the weights of a factor kind, with an axis per role."""
         kind = self._kind(factor)
@@ -73,8 +67,7 @@ class Heuristic:
     def strongest(self, n: int = 10, factor: str | FactorKind | None = None) -> list[Row]:
         """Returns the features with the largest weights, by magnitude, of one factor kind or of all."""
         check_whole("n", n)
-        learned = [kind for kind in self.schema.factors.values() if kind.learned]
-        kinds = learned if factor is None else [self._kind(factor)]
+        kinds = learned_kinds(self.schema) if factor is None else [self._kind(factor)]
         at = np.concatenate([ints(()), *(np.arange(kind.weight_at, kind.weight_at + kind.size) for kind in kinds)])
         at = at[np.argsort(-np.abs(self.weights[at]), kind="stable")][:n]
         rows = []
@@ -99,18 +92,16 @@ class Heuristic:
 
     def tensors(self) -> Tensors:
         """Returns the contents of its file: a tensor for each factor kind."""
-        kinds = self.schema.factors.values()
-        return {f"weights/{kind.name}": np.array(self.weights_of(kind)) for kind in kinds if kind.learned}
+        return {f"weights/{kind.name}": np.array(self.weights_of(kind)) for kind in learned_kinds(self.schema)}
 
     @classmethod
     def of_tensors(cls, schema: Schema, tensors: Tensors) -> Heuristic:
         """Makes a heuristic of what `tensors` returned; what is not of this schema is a `Misfit`."""
-        expected = cls.zeros(schema).tensors()
-        forms.check_tensors(tensors, {name: forms.Array("float64", tensor.shape) for name, tensor in expected.items()})
+        names = {f"weights/{kind.name}": kind for kind in learned_kinds(schema)}
+        forms.check_tensors(tensors, {name: forms.Array("float64", kind.shape) for name, kind in names.items()})
         weights = np.zeros(schema.n_weights)
-        for kind in schema.factors.values():
-            if kind.learned:
-                weights[kind.weight_at : kind.weight_at + kind.size] = tensors[f"weights/{kind.name}"].ravel()
+        for name, kind in names.items():
+            weights[kind.weight_at : kind.weight_at + kind.size] = tensors[name].ravel()
         return cls(schema, weights)
 
     def _kind(self, factor: str | FactorKind) -> FactorKind:
@@ -127,6 +118,11 @@ class Heuristic:
     def __repr__(self) -> str:
         norm = float(np.linalg.norm(self.weights))
         return f"Heuristic({self.weights.size} weights, norm {norm:.4g})"
+
+
+def learned_kinds(schema: Schema) -> list[FactorKind]:
+    """Returns the factor kinds of a schema that have weights."""
+    return [kind for kind in schema.factors.values() if kind.learned]
 
 
 Description = dict[str, dict[str, str]]  # of each kind and rule, all that is declared of it, in words

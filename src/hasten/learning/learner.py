@@ -14,13 +14,12 @@ from __future__ import annotations
 
 import logging
 import math
-import sys
-import time
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, structs
 
 from hasten.errors import NotFittedError, ProblemError
 from hasten.kernels.search import nodes
@@ -32,28 +31,25 @@ from hasten.model.schema import Schema
 from hasten.model.solution import Answers, Solution, read_answers
 from hasten.support.arrays import BoolArray, FloatArray, IntArray
 from hasten.support.checks import check_number, check_switch, check_type, check_whole, check_width, finite
-from hasten.support.terminal import Tell, is_terminal, show_progress, tell_nobody
+from hasten.support.forms import Count, Positive, Size
 
 log = logging.getLogger(__name__)
 
 STEP = 0.01  # of the median gap; 0.003 does about as well, from 0.03 on wide beams lose (benchmarks/)
-CHUNK = 8192  # problems between two updates of the progress bar
-TOGETHER = 1000  # single problems that share an entry of the trace
+CHUNK = 8192  # problems after which Ctrl-C is heard
 
 
-@dataclass(frozen=True, slots=True)
-class Epoch:
+class Epoch(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """Counts of one pass over some problems; weights and radii are as of its end."""
 
-    n_examples: int
-    n_lost: int  # updates because no node of the beam led to the answer any more
-    n_wrong: int  # updates because another node came before the answer at the end
-    n_blind: int  # of these, updates of nothing: the nodes compared had the same features
-    step: float
-    norm: float = 0.0  # of the last weights
-    radius_phi: float = 0.0  # Theorem 1's R_phi: the largest |phi(v*) - phi(v)| of all updates so far
-    radius_g: float = 0.0  # Theorem 1's R_g: the largest g(v*) - g(v) of all updates so far
-    seconds: float = 0.0
+    n_examples: Count
+    n_lost: Count  # updates because no node of the beam led to the answer any more
+    n_wrong: Count  # updates because another node came before the answer at the end
+    n_blind: Count  # of these, updates of nothing: the nodes compared had the same features
+    step: Positive
+    norm: Size  # of the last weights
+    radius_phi: Size  # Theorem 1's R_phi: the largest |phi(v*) - phi(v)| of all updates so far
+    radius_g: Size  # Theorem 1's R_g: the largest g(v*) - g(v) of all updates so far
 
     @property
     def n_mistakes(self) -> int:
@@ -62,8 +58,8 @@ class Epoch:
 
     def then(self, next: Epoch) -> Epoch:
         """Returns this pass and the next as one; weights and radii are the next one's."""
-        added = ("n_examples", "n_lost", "n_wrong", "n_blind", "seconds")
-        return replace(next, **{name: getattr(self, name) + getattr(next, name) for name in added})
+        added = ("n_examples", "n_lost", "n_wrong", "n_blind")
+        return structs.replace(next, **{name: getattr(self, name) + getattr(next, name) for name in added})
 
 
 @dataclass(eq=False)
@@ -74,9 +70,8 @@ class State:
     step: float | None = None
     weights: learn.Weights | None = None
     trace: list[Epoch] = field(default_factory=list)
-    n_skipped: int = 0  # problems without a usable answer
     n_forbidden: int = 0  # answers that the enforced constraints forbid
-    n_single: int = 0  # problems that came alone, in the last entry of the trace
+    n_passes: int = 0  # of `fit`; what came after is one entry of the trace
     rng: np.random.Generator | None = None
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -115,8 +110,6 @@ class Learner:
         Whether each pass has an order of its own. On by default; the paper does not shuffle.
     seed
         Fixes these orders.
-    progress
-        Whether to show a bar. None, the default, does so on a terminal.
     """
 
     width: int = 2
@@ -127,7 +120,6 @@ class Learner:
     epochs: int = 10
     shuffle: bool = True
     seed: int = 0
-    progress: bool | None = None
     state: State = field(default_factory=State, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -136,7 +128,6 @@ class Learner:
         check_whole("seed", self.seed, most=None)
         for name in ("averaged", "enforce", "look_ahead", "shuffle"):
             check_switch(name, getattr(self, name))
-        check_switch("progress", self.progress, or_none=True)
         if self.step is not None:
             check_number("step", self.step)
             if not 0 < self.step < math.inf:
@@ -158,13 +149,13 @@ class Learner:
         labels, usable = read_answers(batch, answers)
         self.state = State()
         self._begin(batch)
-        self.state.n_skipped += len(batch) - len(usable)
-        with show_progress(quiet=not (is_terminal(sys.stderr) if self.progress is None else self.progress)) as tell:
-            for n in range(self.epochs):
-                epoch, usable = self.pass_over(batch, labels, usable, tell, f"Learning, epoch {n + 1} of {self.epochs}")
-                self.state.trace.append(epoch)
-                if not epoch.n_mistakes:
-                    break
+        for n in range(self.epochs):
+            epoch, usable = self.pass_over(batch, labels, usable)
+            log.info("Learning, epoch %d of %d: %d mistakes.", n + 1, self.epochs, epoch.n_mistakes)
+            self.state.trace.append(epoch)
+            self.state.n_passes += 1
+            if not epoch.n_mistakes:
+                break
         return self
 
     def partial_fit(self, problems: Batch | Iterable[Problem], answers: Answers) -> Learner:
@@ -172,28 +163,14 @@ class Learner:
         batch = as_batch(problems).resolved()
         labels, usable = read_answers(batch, answers)
         self._begin(batch)
-        state = self.state
-        state.n_skipped += len(batch) - len(usable)
-        epoch, _ = self.pass_over(batch, labels, usable)
-        together = len(batch) == 1 and 0 < state.n_single < TOGETHER  # single problems share an entry of the trace
-        if together:
-            state.trace[-1] = state.trace[-1].then(epoch)
-        else:
-            state.trace.append(epoch)
-        state.n_single = (state.n_single + 1 if together else 1) if len(batch) == 1 else 0
+        state, (epoch, _) = self.state, self.pass_over(batch, labels, usable)
+        state.trace[state.n_passes :] = [each.then(epoch) for each in state.trace[state.n_passes :]] or [epoch]
         return self
 
     def learn_one(self, problem: Problem, answer: Solution | Labels | None) -> Learner:
         """Goes on learning from one problem."""
         check_type(problem, Problem, "What a learner learns from")
         return self.partial_fit(problem.batch, [answer])
-
-    def start(self, heuristic: Heuristic) -> Learner:
-        """Begins anew, from the weights of a heuristic; `partial_fit` and `learn_one` go on from there."""
-        check_type(heuristic, Heuristic, "What a learner starts from")
-        weights, rng = learn.Weights.of(heuristic.weights.copy()), np.random.default_rng(self.seed)
-        self.state = State(heuristic.schema, weights=weights, rng=rng)
-        return self
 
     def forget_average(self) -> None:
         """Begins the average of the weights anew, so that what was learned before weighs less."""
@@ -216,7 +193,7 @@ class Learner:
 
     @property
     def trace(self) -> tuple[Epoch, ...]:
-        """An entry for each pass of `fit`, each call of `partial_fit`, or up to 1,000 problems that came alone."""
+        """An entry for each pass of `fit`, and one for all calls of `partial_fit` after that."""
         return tuple(self.state.trace)
 
     @property
@@ -264,37 +241,33 @@ class Learner:
         schema = self.state.schema or schemas[0]
         if any(other is not schema and other.digest != schema.digest for other in schemas):
             raise ProblemError("These problems have another schema than those learned from. Use another learner.")
-        if self.state.weights is None:
-            self.start(Heuristic.zeros(schema))
         state = self.state
+        if state.weights is None:
+            state.schema, state.rng = schema, np.random.default_rng(self.seed)
+            state.weights = learn.Weights.of(np.zeros(schema.n_weights))
         if state.step is None:
             state.step = default_step(batch) if self.step is None else float(self.step)
             log.info("Learning with a step of %.4g, for a beam of width %d.", state.step, self.width)
 
-    def pass_over(
-        self, batch: Batch, labels: IntArray, usable: IntArray, tell: Tell = tell_nobody, stage: str = ""
-    ) -> tuple[Epoch, IntArray]:
+    def pass_over(self, batch: Batch, labels: IntArray, usable: IntArray) -> tuple[Epoch, IntArray]:
         """Runs once over the usable problems; returns what happened, and which are still usable."""
         state, learned = self.state, self._learned()
         assert state.rng is not None
         assert state.step is not None
-        began, blind = time.perf_counter(), int(learned.n_blind[0])
+        blind = int(learned.n_blind[0])
         order = state.rng.permutation(usable) if self.shuffle and len(usable) > 1 else usable
         options = nodes.Options(int(self.width), math.inf, bool(self.enforce), bool(self.look_ahead))
         outcome = np.zeros(len(order), dtype=np.int64)
         for at in range(0, len(order), CHUNK):
             chunk = slice(at, at + CHUNK)
             learn.learn_from_some(batch.arrays, labels, options, state.step, order[chunk], learned, outcome[chunk])
-            if tell is not tell_nobody:
-                n_mistakes = np.isin(outcome[: at + CHUNK], (learn.LOST, learn.WRONG)).sum()
-                tell(stage, min(1.0, (at + CHUNK) / len(order)), f"{n_mistakes:,} mistakes")
         forbidden = outcome == learn.FORBIDDEN
         n_forbidden, n_lost = int(forbidden.sum()), int((outcome == learn.LOST).sum())
         state.n_forbidden += n_forbidden
         epoch = Epoch(
             *(len(order) - n_forbidden, n_lost, int((outcome == learn.WRONG).sum())),
             *(int(learned.n_blind[0]) - blind, state.step, float(np.linalg.norm(learned.w))),
-            *(self.radius_phi, self.radius_g, time.perf_counter() - began),
+            *(self.radius_phi, self.radius_g),
         )
         return epoch, np.setdiff1d(usable, order[forbidden]) if n_forbidden else usable
 
@@ -321,7 +294,4 @@ def default_step(batch: Batch) -> float:
     """
     gap = gaps(batch)
     gap = gap[np.isfinite(gap)]
-    if not gap.any():
-        return 1.0
-    typical = float(np.median(gap))
-    return STEP * (typical if typical > 0 else float(np.median(gap[gap > 0])))
+    return STEP * (float(np.median(gap)) or typical_gap(batch)) if gap.any() else 1.0

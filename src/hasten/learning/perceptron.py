@@ -16,10 +16,10 @@ poor.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
+from msgspec import Meta, Struct
 
 from hasten.jit import driver, keep, split
 from hasten.kernels.layout import VARIABLE, BatchArrays, costs_of, graph_of, labels_of, tables_of
@@ -31,6 +31,7 @@ from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier
 from hasten.proof.elimination.plan import reduce
 from hasten.support.arrays import IntArray
+from hasten.support.forms import Positive
 
 CORRECT, WRONG, BLIND = 0, 1, 2
 TOGETHER = 32  # problems that are proved with the same weights
@@ -42,12 +43,11 @@ ELIMINATING, SWEEPING = 2e-8, 8e-8  # seconds to find ŷ for each label and tupl
 OVERHEAD = 3e-5  # seconds for each problem of a pass, beside that
 
 
-@dataclass(frozen=True, slots=True)
-class StepSize:
+class StepSize(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """How weights change: what a mistake adds to them at most, and by how much answers must win; both in costs."""
 
-    step: float
-    margin: float
+    step: Positive
+    margin: Annotated[float, Meta(ge=0, le=1e300)]
 
 
 class Perceptron:
@@ -65,17 +65,13 @@ class Perceptron:
         self.certifier, self.n_jobs = Certifier(max_sweeps=SWEEPS, max_nodes=nodes_for(batch)), n_jobs
         self.learned = Weights.of(np.zeros(n))
 
-    def learn(
-        self, problems: IntArray, passes: int, rng: np.random.Generator, tell: Callable[[], None] | None = None
-    ) -> LearnedTables:
+    def learn(self, problems: IntArray, passes: int, rng: np.random.Generator) -> LearnedTables:
         """Runs over some problems, each time in another order, until a pass makes no mistake."""
         for n in range(passes):
             if n & (n - 1) == 0:
                 self._begin_average()
             if not self.run(rng.permutation(problems)):
                 break
-            if tell is not None:
-                tell()
         return self.tables
 
     def run(self, problems: IntArray) -> int:

@@ -22,6 +22,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from hasten.errors import ProblemError
+from hasten.learning.heuristic import learned_kinds
 from hasten.model.batch import Batch
 from hasten.model.compiled import Slots
 from hasten.model.costs import Blocks, shared_slots
@@ -65,9 +66,7 @@ class Evidence:
 def chances(schema: Schema, shown: IntArray) -> FloatArray:
     """Returns how often the labels of each tuple would have met if those of a factor were drawn one by one."""
     found = np.zeros(len(shown))
-    for kind in schema.factors.values():
-        if not kind.learned:
-            continue
+    for kind in learned_kinds(schema):
         mine = slice(kind.weight_at, kind.weight_at + kind.size)
         counts = shown[mine].reshape(kind.shape)
         total, expected = counts.sum(), np.full(kind.shape, float(counts.sum()))
@@ -103,9 +102,9 @@ class LearnedTables:
             raise ProblemError("Learned costs must be finite. What is forbidden is said apart from them.")
 
     @classmethod
-    def none(cls, schema: Schema) -> LearnedTables:
-        """Returns the tables that say no more than the schema does."""
-        return cls(schema, np.zeros(schema.n_weights, dtype=bool), np.zeros(schema.n_weights))
+    def that_forbid(cls, schema: Schema, forbidden: BoolArray) -> LearnedTables:
+        """Returns tables that forbid some tuples, and else say no more than the schema does."""
+        return cls(schema, forbidden, np.zeros(schema.n_weights))
 
     @property
     def n_forbidden(self) -> int:
@@ -152,8 +151,7 @@ class LearnedTables:
     @cached_property
     def _schema(self) -> Schema:
         said = self.forbidden | (self.cost != 0)
-        learned = [kind for kind in self.schema.factors.values() if kind.learned]
-        adds = [kind for kind in learned if said[kind.weight_at : kind.weight_at + kind.size].any()]
+        adds = [each for each in learned_kinds(self.schema) if said[each.weight_at : each.weight_at + each.size].any()]
         return self.schema.with_tables({kind.name: self._table(kind) for kind in adds})
 
     @cached_property
@@ -173,10 +171,10 @@ class Changing:
 
     def __init__(self, batch: Batch, forbidden: BoolArray) -> None:
         schema = batch.structures[0].schema
-        hard = LearnedTables(schema, forbidden, np.zeros(schema.n_weights))
-        tables = {kind.name: hard._table(kind) for kind in schema.factors.values() if kind.learned}
+        hard = LearnedTables.that_forbid(schema, forbidden)
+        kinds = learned_kinds(schema)
+        tables, learned = {kind.name: hard._table(kind) for kind in kinds}, frozenset(kind.index for kind in kinds)
         self.forbidden = forbidden
-        learned = frozenset(kind.index for kind in schema.factors.values() if kind.learned)
         hardened, added = schema.with_tables(tables), np.where(forbidden, np.inf, 0.0)
         self.batch, weight_of = _under(batch, hardened, WeakKeyDictionary(), added, learned)
         self.there = np.flatnonzero(weight_of >= 0)

@@ -14,11 +14,21 @@ import numpy as np
 from hasten.errors import OutOfRange, ProblemError
 from hasten.kernels.layout import COST, GRAPH, TABLE, VARIABLE, BatchArrays
 from hasten.model.compiled import NO_SLOTS
-from hasten.model.costs import Scorer, Tables, add_loss, as_costs, ask, bring_to_all, check_costs, rows_of_costs
+from hasten.model.costs import (
+    Scorer,
+    Tables,
+    add_loss,
+    as_costs,
+    ask,
+    bring_to_all,
+    check_costs,
+    first_wrong,
+    rows_of_costs,
+)
 from hasten.model.problem import Problem
 from hasten.model.soft import add_prices, complete, with_prices
 from hasten.model.structure import Structure
-from hasten.support.arrays import Chosen, FloatArray, IntArray, all_finite, ints, offsets, plain, ranges, sizes_of
+from hasten.support.arrays import Chosen, FloatArray, IntArray, ints, offsets, plain, ranges, sizes_of
 from hasten.support.checks import brief, check_switch, chosen_numbers, listed, whole_numbers
 from hasten.support.words import count
 
@@ -137,8 +147,9 @@ class Batch:
         """Makes a batch of costs that lack the prices of soft rules; `scores` says that minus these were given."""
         cost_at = offsets(ints(each.graph.first[-1] for each in structures)[structure])
         cost, ids = add_prices(structures, structure, flat), np.arange(len(structure)) if ids is None else ids
-        wrong = () if all_finite(cost) else np.flatnonzero(np.isnan(cost) | np.isneginf(cost))[:1]
-        for p in np.searchsorted(cost_at, wrong, side="right") - 1:
+        at = first_wrong(cost)
+        if at is not None:
+            p = int(np.searchsorted(cost_at, at, side="right")) - 1
             mine = cost[cost_at[p] : cost_at[p + 1]]
             check_costs(structures[structure[p]], mine, scores, f"Problem {p}: the")
         return cls(tuple(structures), structure, cost, cost_at, *tables, scorer, ids)

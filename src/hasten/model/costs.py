@@ -86,13 +86,18 @@ def _joined(structure: Structure, parts: Sequence[FloatArray]) -> FloatArray:
     return np.concatenate(parts) if parts else np.zeros(0)
 
 
+def first_wrong(costs: FloatArray) -> int | None:
+    """Returns where the first cost stands that is neither finite nor inf; None if all are."""
+    if all_finite(costs):
+        return None
+    wrong = np.flatnonzero(np.isnan(costs) | np.isneginf(costs))
+    return int(wrong[0]) if wrong.size else None
+
+
 def check_costs(structure: Structure, flat: FloatArray, scores: bool = False, where: str = "The") -> None:
     """Refuses costs that are neither finite nor inf, and names the first; `scores` says that minus these were given."""
-    if all_finite(flat):
-        return
-    wrong = np.isnan(flat) | np.isneginf(flat)
-    if wrong.any():
-        at = int(np.flatnonzero(wrong)[0])
+    at = first_wrong(flat)
+    if at is not None:
         v = int(np.searchsorted(structure.graph.first, at, side="right")) - 1
         label = structure.kinds[v].labels[at - structure.graph.first[v]]
         what, value, forbids = ("score", -flat[at], "-inf") if scores else ("cost", flat[at], "inf")
@@ -148,12 +153,12 @@ def _scored(
             f"The scorer returned costs of shape {costs.shape} for {len(problems)} requests that need "
             f"{sizes.sum()}. Return all labels of the first requested variable, then of the second, and so on."
         )
-    wrong = np.isnan(costs) | np.isneginf(costs)
-    if wrong.any():
-        r = int(np.searchsorted(np.cumsum(sizes), np.flatnonzero(wrong)[0], side="right"))
+    at = first_wrong(costs)
+    if at is not None:
+        r = int(np.searchsorted(np.cumsum(sizes), at, side="right"))
         raise ProblemError(
-            f"The scorer returned {costs[wrong][0]} for variable {variables[r]} of problem "
-            f"{ids[r]}. Costs are finite, or inf to forbid a label."
+            f"The scorer returned {costs[at]} for variable {variables[r]} of problem {ids[r]}. "
+            "Costs are finite, or inf to forbid a label."
         )
     return costs
 

@@ -8,14 +8,14 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from operator import countOf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from hasten.errors import SchemaError
 from hasten.kernels.cells import Rows
 from hasten.model.kinds import MAX_WEIGHT, Pattern, VariableKind, label_names
-from hasten.support.arrays import FloatArray
+from hasten.support.arrays import FloatArray, offsets
 from hasten.support.checks import brief, finite, is_text, is_whole, listed
 
 if TYPE_CHECKING:
@@ -81,51 +81,23 @@ class Rule:
         return Rule(name, terms, low, high, price, per_unit)  # type: ignore[arg-type]
 
 
-class RuleList:
-    """The rules of a structure as flat arrays that grow; labels are numbered through all variables."""
+class OwnRule(NamedTuple):
+    """A rule of a structure as it is kept; labels are numbered through all variables."""
 
-    def __init__(self) -> None:
-        self.names: list[str] = []
-        self.charges: dict[int, tuple[float, bool]] = {}  # of soft rules: the price, and whether it is per unit
-        self.arrays: list[array[Any]] = [array("q", [0]), array("q"), array("d"), array("d"), array("d")]  # as `Rows`
+    name: str
+    low: float
+    high: float
+    label: bytes  # of whole numbers
+    weight: bytes  # of floats
+    charge: tuple[float, bool] | None  # of a soft rule: its price, and whether that is per unit
 
-    def append(self, rule: tuple[str, float, float], labels: list[int], weights: list[float]) -> None:
-        """Adds a rule: its name and limits, and the numbers and weights of its labels."""
-        first, label, weight, low, high = self.arrays
-        label.fromlist(labels)
-        weight.fromlist(weights)
-        first.append(len(label))
-        low.append(rule[1])
-        high.append(rule[2])
-        self.names.append(rule[0])
 
-    @property
-    def rows(self) -> Rows:
-        """All of them as NumPy's arrays."""
-        return Rows(*map(np.array, self.arrays))
-
-    @property
-    def key(self) -> tuple[object, ...]:
-        """A value that differs for lists that differ."""
-        return tuple(self.names), *(each.tobytes() for each in self.arrays), *self.charges.items()
-
-    def copy(self) -> RuleList:
-        """Returns a list that grows by itself."""
-        other = RuleList()
-        other.names, other.charges = self.names[:], dict(self.charges)
-        other.arrays = [each[:] for each in self.arrays]
-        return other
-
-    def rules(self, kinds: Sequence[VariableKind], label_first: Sequence[int]) -> tuple[Rule, ...]:
-        """Returns the rules one by one, given the variables' kinds and where the labels of each start."""
-        rows, found = self.rows, []
-        variables = (np.searchsorted(label_first, rows.label, side="right") - 1).tolist()
-        each = zip(variables, rows.label.tolist(), rows.weight.tolist(), strict=True)
-        terms = [(v, kinds[v].labels[label - label_first[v]], weight) for v, label, weight in each]
-        for r, name in enumerate(self.names):
-            mine = tuple(terms[rows.first[r] : rows.first[r + 1]])
-            found.append(Rule(name, mine, float(rows.low[r]), float(rows.high[r]), *self.charges.get(r, (None, False))))
-        return tuple(found)
+def rows_of(rules: Sequence[OwnRule]) -> Rows:
+    """Returns rules as rows."""
+    label = np.frombuffer(b"".join(rule.label for rule in rules), np.int64)
+    weight = np.frombuffer(b"".join(rule.weight for rule in rules))
+    low, high = (np.array([getattr(rule, side) for rule in rules], dtype=float) for side in ("low", "high"))
+    return Rows(offsets(len(rule.label) // label.itemsize for rule in rules), label, weight, low, high)
 
 
 class RuleBuilder:
@@ -137,7 +109,7 @@ class RuleBuilder:
 
     kinds: list[VariableKind]
     _scopes: Scopes
-    _rules: RuleList
+    _rules: list[OwnRule]
     _closed: bool
 
     def rule(
@@ -158,8 +130,7 @@ class RuleBuilder:
         found = self._look_up(given) if price is None and per_unit is False else None
         if found is None:
             return self._add_rule(Rule(name, given, low, high, price, per_unit))
-        self._rules.append((name, low, high), *found)
-        return self.n_rules - 1
+        return self._keep(name, low, high, *found)
 
     def exactly_one(
         self, name: str, terms: Iterable[Term], *, price: float | None = None, per_unit: bool = False
@@ -220,12 +191,17 @@ class RuleBuilder:
     @property
     def rules(self) -> tuple[Rule, ...]:
         """The rules stated for it, in their order; those of the schema hold as well."""
-        return self._rules.rules(self.kinds, self._scopes.first)
+        names = [(v, label) for v, kind in enumerate(self.kinds) for label in kind.labels]
+        found = []
+        for name, low, high, label, weight, charge in self._rules:
+            terms = [(*names[at], of) for at, of in zip(array("q", label), array("d", weight), strict=True)]
+            found.append(Rule(name, tuple(terms), low, high, *(charge or (None, False))))
+        return tuple(found)
 
     @property
     def n_rules(self) -> int:
         """The number of these rules."""
-        return len(self._rules.names)
+        return len(self._rules)
 
     def _check_open(self) -> None:
         if self._closed:
@@ -246,27 +222,36 @@ class RuleBuilder:
                 v = self._check_variable(variable, f"Rule {rule.name!r}")
                 labels.append(self._scopes.first[v] + self.kinds[v].label(label))
             found = labels, [weight for *_, weight in rule.terms]
-        if rule.price is not None:
-            self._rules.charges[self.n_rules] = float(rule.price), bool(rule.per_unit)
-        self._rules.append((rule.name, rule.low, rule.high), *found)
-        return self.n_rules - 1
+        charge = None if rule.price is None else (float(rule.price), bool(rule.per_unit))
+        return self._keep(rule.name, rule.low, rule.high, *found, charge)
+
+    def _keep(
+        self,
+        name: str,
+        low: float,
+        high: float,
+        labels: list[int],
+        weights: list[float],
+        charge: tuple[float, bool] | None = None,
+    ) -> int:
+        """Adds a rule and returns its number."""
+        self._rules.append(
+            OwnRule(name, low, high, array("q", labels).tobytes(), array("d", weights).tobytes(), charge)
+        )
+        return len(self._rules) - 1
 
     def _look_up(self, terms: Sequence[Any]) -> tuple[list[int], list[float]] | None:
         """Returns the numbers and weights of the labels of terms; None if a term needs a closer look."""
-        first, places = self._scopes.first, self._scopes.places
-        labels, weights, total = [], [], 0.0
+        first, kinds, total = self._scopes.first, self.kinds, 0.0
+        labels, weights = list[int](), list[float]()
         if not terms or countOf(map(type, terms), tuple) < len(terms):
             return None
         try:
-            if len(terms[0]) == len(terms[-1]) == 2:
-                try:
-                    labels = [first[v] + places[v][label] for v, label in terms]
-                    return labels, [1.0] * len(labels)
-                except ValueError:  # a term between them has a weight
-                    labels = []
+            if countOf(map(len, terms), 2) == len(terms):
+                return [first[v] + kinds[v].places[label] for v, label in terms], [1.0] * len(terms)
             for term in terms:
                 v, label, weight = term if len(term) == 3 else (*term, 1.0)
-                labels.append(first[v] + places[v][label])
+                labels.append(first[v] + kinds[v].places[label])
                 total += abs(weight)
                 weights.append(float(weight))
         except (IndexError, KeyError, TypeError, ValueError, OverflowError):

@@ -21,7 +21,7 @@ from hasten.kernels.cells import Rows, with_rows, with_scopes
 from hasten.kernels.layout import Graph
 from hasten.model.compiled import NO_SLOTS, Compiled, Slots
 from hasten.model.kinds import FactorKind, VariableKind
-from hasten.model.rules import Rule, RuleBuilder, RuleList
+from hasten.model.rules import OwnRule, Rule, RuleBuilder, rows_of
 from hasten.model.schema import Schema
 from hasten.model.soft import Indicators, lower
 from hasten.support.arrays import FloatArray, IntArray, ints, offsets, packed, ranges, sizes_of
@@ -50,7 +50,6 @@ class Scopes:
 
     def __init__(self) -> None:
         self.kind = array("q")  # of each variable
-        self.places: dict[int, dict[str, int]] = {}  # of its labels, by name
         self.first = [0]  # where the labels of each start
         self.factor_kind = array("q")
         self.scope = array("q")
@@ -77,7 +76,7 @@ class Structure(RuleBuilder):
         self._scopes = Scopes()
         self._shared: Graph | None = None  # the graph without rows, once structures with more rules share it
         self._factors: list[Factor] = []  # made when they are asked for
-        self._rules = RuleList()
+        self._rules: list[OwnRule] = []
         self._distinct = False
 
     def add(self, kind: VariableKind) -> int:
@@ -91,7 +90,6 @@ class Structure(RuleBuilder):
         self.kinds.append(kind)
         scopes, v = self._scopes, len(self.kinds) - 1
         scopes.kind.append(kind.index)
-        scopes.places[v] = kind.places
         scopes.first.append(scopes.first[v] + len(kind.labels))
         return v
 
@@ -216,10 +214,10 @@ class Structure(RuleBuilder):
     def compiled(self) -> Compiled:
         """The flat arrays and what belongs to them, shared by all structures of this shape."""
         self._closed = True
-        key = (self._scopes.key, self._order, self._slots, self._rules.key, self._distinct)
+        key = (self._scopes.key, self._order, self._slots, tuple(self._rules), self._distinct)
         compiled = self.schema._compiled.get(key)
         if compiled is None:
-            names = (*self.schema.rules, *self._rules.names)
+            names = (*self.schema.rules, *(rule.name for rule in self._rules))
             first, charges = packed(self._scopes.first), self._charges()
             rows, names, indicators = lower(first, self._rows(), names, charges, self._distinct)
             graph = with_rows(self._without_rows(indicators), rows)
@@ -228,9 +226,10 @@ class Structure(RuleBuilder):
         return compiled
 
     def _charges(self) -> dict[int, tuple[float, bool]]:
-        rules, own = self.schema.rules.values(), self._rules.charges
-        found = {r: (float(rule.price), rule.per_unit) for r, rule in enumerate(rules) if rule.price is not None}
-        return found | {len(rules) + r: charge for r, charge in own.items()}
+        rules = self.schema.rules.values()
+        charges = [None if rule.price is None else (float(rule.price), rule.per_unit) for rule in rules]
+        charges += [rule.charge for rule in self._rules]
+        return {r: charge for r, charge in enumerate(charges) if charge is not None}
 
     def _without_rows(self, indicators: Indicators | None = None) -> Graph:
         if indicators is None and self._shared is not None:
@@ -255,7 +254,7 @@ class Structure(RuleBuilder):
     def _rows(self) -> Rows:
         rules = self.schema.rules.values()
         if not rules:
-            return self._rules.rows
+            return rows_of(self._rules)
         kind_first = offsets(len(kind) for kind in self.schema.variables.values())
         kinds = np.array(self._scopes.kind)
         of_kind = ranges(kind_first[kinds], sizes_of(kind_first)[kinds])  # of each label, its place among all kinds'
@@ -266,7 +265,7 @@ class Structure(RuleBuilder):
         row, label = np.nonzero(weights[:, of_kind])
         first = offsets(np.bincount(row, minlength=len(rules)))
         low, high = np.array([(rule.low, rule.high) for rule in rules]).T.copy()
-        return Rows(first, label, weights[row, of_kind[label]], low, high).then(self._rules.rows)
+        return Rows(first, label, weights[row, of_kind[label]], low, high).then(rows_of(self._rules))
 
     def _with_slots(self, slots: Slots) -> Structure:
         if slots is self._slots or slots == self._slots:
@@ -295,7 +294,7 @@ class Structure(RuleBuilder):
         """Returns this structure with more rules."""
         given = listed(rules, "Rules", SchemaError, Rule, "Make one: Rule.of(name, terms, at_most=...).")
         self._shared = self._without_rows()
-        other = self._variant(_shared=self._shared, _rules=self._rules.copy())
+        other = self._variant(_shared=self._shared, _rules=self._rules[:])
         for rule in given:
             other._add_rule(rule)
         return other

@@ -122,28 +122,21 @@ def write_labels(labels: IntArray, runs: Runs, variable_at: IntArray, padded: In
 
 @driver
 def count_labels(batch: BatchArrays, labels: IntArray, weight: FloatArray, share: FloatArray, gain: FloatArray) -> None:
-    """Adds the weight of each labelling, unless it is empty, to its labels and label tuples, where there is room."""
-    for p in range(weight.size):
-        graph, mine = graph_of(batch, p), labels_of(batch, labels, p)
+    """Adds the weight of each labelling, unless it is empty, to its labels and label tuples, where there is room.
+
+    Rows of as many labellings as there are problems follow one another.
+    """
+    n = batch.place.shape[0] - 1
+    size = batch.place[n, VARIABLE]
+    for q in range(weight.size):
+        p = q % n
+        graph, mine = graph_of(batch, p), labels_of(batch, part(labels, q // n * size, (q // n + 1) * size), p)
         if mine.size and mine[0] >= 0:
             for v in range(graph.order.size if share.size else 0):
-                share[batch.place[p, COST] + graph.first[v] + mine[v]] += weight[p]
+                share[batch.place[p, COST] + graph.first[v] + mine[v]] += weight[q]
             for f in range(graph.table_at.size if gain.size else 0):
                 if graph.table_at[f] >= 0:
-                    gain[batch.place[p, TABLE] + graph.table_at[f] + entry(graph, f, mine)] += weight[p]
-
-
-@driver
-def spread(labels: IntArray, weight: FloatArray, start: IntArray, gradient: Any) -> None:
-    """Adds the weight of each answer where its labels are: label `i` of a cell is `i` behind where the cell starts.
-
-    Labels are (rows, examples, cells), weights (rows, examples); `gradient` is (examples, all labels).
-    """
-    for b in range(gradient.shape[0]):
-        for r in range(labels.shape[0]):
-            for c in range(labels.shape[2]):
-                if labels[r, b, c] >= 0:
-                    gradient[b, start[c] + labels[r, b, c]] += weight[r, b]
+                    gain[batch.place[p, TABLE] + graph.table_at[f] + entry(graph, f, mine)] += weight[q]
 
 
 @driver

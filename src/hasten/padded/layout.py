@@ -110,23 +110,20 @@ class Layout:
                 f"One structure has no sizes ({', '.join(self.sizes)}): write numbers, or give its schema."
             )
         self._structures: list[Structure] = []
-        self._coordinates: list[list[IntArray]] = []  # of each structure and field; none where a mask says
-        self._variables: list[list[IntArray]] = []  # and where their labels start
-        self._by_size: dict[tuple[int, ...], int] = {}
-        self._by_length = np.full(1, -1)  # the same where there is one size
-        self._by_shape: dict[int, int] = {}
+        self._cells: list[list[IntArray]] = []  # of each structure and field: variable, first label, coordinates
+        self._numbers: dict[Any, int] = {}  # of structures, by their sizes or, if given, their shape
         self._shapes: dict[tuple[str, ...], Shapes] = {}
         self._runs: dict[Room, list[Runs]] = {}  # of all structures, for padded arrays of some shape
         self._placed = Cache[Any, Placed](MAX_BYTES)
         self._lock = Lock()  # of all of these
         if isinstance(given, Structure):
-            self._by_size[()] = self._add(given, {})
+            self._numbers[()] = self._add(given, {})
         elif not self.sizes and shape is not None:
             self._of_sizes(())
 
     def __getstate__(self) -> dict[str, Any]:
         """Leaves out what knows where structures lie in this process."""
-        return self.__dict__ | {"_shapes": {}, "_by_shape": {}, "_placed": Cache(MAX_BYTES)}
+        return self.__dict__ | {"_shapes": {}, "_placed": Cache(MAX_BYTES)}
 
     @property
     def structure(self) -> Structure:
@@ -164,8 +161,9 @@ class Layout:
             if not isinstance(structure, Structure) or structure.schema is not self.schema:
                 raise ProblemError(f"Expected structures of the layer's schema, got {brief(structure)}.")
             with self._lock:
-                number = self._by_shape.get(id(structure.compiled))
-                found.append(self._add(structure, None) if number is None else number)
+                if structure.compiled not in self._numbers:
+                    self._numbers[structure.compiled] = self._add(structure, None)
+                found.append(self._numbers[structure.compiled])
         return ints(found)
 
     def shapes(self, kinds: tuple[str, ...]) -> Shapes:
@@ -208,7 +206,7 @@ class Layout:
         lengths = {name: _lengths(name, given[name], n, dims[name]) for name in self.sizes if name in given}
         by_structure = number is not None
         if number is None:
-            number = self._number_of({name: lengths.get(name, dims[name]) for name in self.sizes}, n)
+            number = self._number_of(lengths, dims, n)
         elif number.shape != (n,) or (n and not 0 <= number.min() <= number.max() < len(self._structures)):
             raise ProblemError(f"Give the structure of each of {count(n, 'example')}; got {brief(number)}.")
         if by_structure or any(each.ndim > 1 for each in given.values()):
@@ -234,36 +232,26 @@ class Layout:
                     dims[axis] = min(dim, dims.get(axis, dim))
         return dims
 
-    def _number_of(self, lengths: Mapping[str, IntArray | int], n: int) -> IntArray:
-        """Returns the number of the structure of each example, given its sizes, each one for all or one for each."""
-        if all(isinstance(each, int) for each in lengths.values()):
-            return np.full(n, self._of_sizes(tuple(lengths.values())) if n else 0)  # type: ignore[arg-type]
-        if len(lengths) > 1:
-            rows = np.stack([np.broadcast_to(each, n) for each in lengths.values()], axis=1)
-            unique, inverse = np.unique(rows, axis=0, return_inverse=True)
-            return ints(self._of_sizes(tuple(each)) for each in unique.tolist())[inverse.ravel()]
-        (length,) = lengths.values()
-        try:
-            number = self._by_length[length]
-        except IndexError:  # longer than any before
-            self._by_length = np.append(self._by_length, np.full(int(np.max(length)), -1))
-            number = self._by_length[length]
-        if number.min(initial=0) < 0:
-            for size in np.unique(length[number < 0]).tolist():  # type: ignore[index]
-                self._by_length[size] = self._of_sizes((size,))
-            number = self._by_length[length]
-        return np.asarray(number)
+    def _number_of(self, lengths: Mapping[str, IntArray], dims: Mapping[str, int], n: int) -> IntArray:
+        """Returns the number of the structure of each example, given the sizes that differ, and those of all."""
+        sizes = np.array([np.broadcast_to(lengths.get(name, dims[name]), n) for name in self.sizes])
+        if not n or not lengths:
+            return np.full(n, self._of_sizes(tuple(sizes[:, 0].tolist()) if len(sizes) else ()) if n else 0)
+        unique, inverse = np.unique(strides([dims[name] + 1 for name in self.sizes]) @ sizes, return_inverse=True)
+        first = np.empty(len(unique), dtype=np.int64)
+        first[inverse] = np.arange(n)  # an example of each
+        return ints(self._of_sizes(tuple(each)) for each in sizes[:, first].T.tolist())[inverse]
 
     def _of_sizes(self, sizes: tuple[int, ...]) -> int:
         """Returns the number of the structure of examples of some sizes; it is built once."""
-        number = self._by_size.get(sizes)
+        number = self._numbers.get(sizes)
         if number is None:
             if self.shape is None:
                 raise ProblemError("Give shape=..., a function from sizes to structures, or a structure per example.")
             structure = self.shape(*sizes)
             if not isinstance(structure, Structure) or structure.schema is not self.schema:
                 raise SchemaError(f"shape{sizes} returned {brief(structure)}, not a structure of the layer's schema.")
-            number = self._by_size[sizes] = self._add(structure, dict(zip(self.sizes, sizes, strict=True)))
+            number = self._numbers[sizes] = self._add(structure, dict(zip(self.sizes, sizes, strict=True)))
         return number
 
     def _add(self, structure: Structure, sizes: Mapping[str, int] | None) -> int:
@@ -272,10 +260,9 @@ class Layout:
         for name in dict.fromkeys(kinds):
             if name not in self.fields:
                 raise SchemaError(f"A structure has variables of kind {name}, but there is no field {name}.")
-        coordinates, variables = [], []
+        cells = []
         for name, field in self.fields.items():
             mine = ints(v for v, kind in enumerate(kinds) if kind == name)
-            variables.append(np.stack([mine, structure.graph.first[mine]], axis=1))
             n = len(mine)
             found = np.zeros((n, len(field.axes)), dtype=np.int64) if sizes is None else field.cells(sizes)
             if len(found) != n:
@@ -284,28 +271,25 @@ class Layout:
                     f"The structure for {said} has {count(n, 'variable')} of kind {name}, but the field has "
                     f"{count(len(found), 'cell')}. Add one variable for each cell, row by row."
                 )
-            coordinates.append(found)
+            cells.append(np.column_stack([mine, structure.graph.first[mine], found]))
         self._structures.append(structure)
-        self._coordinates.append(coordinates)
-        self._variables.append(variables)
+        self._cells.append(cells)
         self._runs.clear()
-        if sizes is None:
-            self._by_shape[id(structure.compiled)] = len(self._structures) - 1
         return len(self._structures) - 1
 
     def _of_all(self, room: Room) -> list[Runs]:
         """Returns the runs of each field, as structures say it, in arrays of some shape."""
         key, every = tuple(shape[1:-1] for shape in room), np.arange(len(self._structures))
         if key not in self._runs:
-            cells = (np.concatenate([NONE, *(each[f] @ strides(axes) for each in self._coordinates)])
+            cells = (np.concatenate([NONE, *(each[f][:, 2:] @ strides(axes) for each in self._cells)])
                      for f, axes in enumerate(key))  # fmt: skip
             self._runs[key] = [self._runs_of(f, every, each) for f, each in enumerate(cells)]
         return self._runs[key]
 
     def _runs_of(self, f: int, number: IntArray, cells: IntArray) -> Runs:
         """Returns the runs of one field in examples of some structures, given the cells of all of them."""
-        sizes = ints(len(each[f]) for each in self._variables)
-        variable, label = np.concatenate([NONE.reshape(0, 2), *(each[f] for each in self._variables)]).T
+        sizes = ints(len(each[f]) for each in self._cells)
+        variable, label = np.concatenate([NONE.reshape(0, 2), *(each[f][:, :2] for each in self._cells)]).T
         mine, owner = ranges(offsets(sizes)[number], sizes[number]), np.repeat(np.arange(len(number)), sizes[number])
         width = np.full(len(mine), len(list(self.fields.values())[f].kind))
         columns = np.stack([width * cells, cells, label[mine], variable[mine], width], axis=1)
@@ -325,7 +309,7 @@ class Layout:
     def _masked(self, number: IntArray, room: Room, given: Given, lengths: Given) -> list[Runs]:
         """Returns the runs of each field where masks, or the lengths of given structures, say that they are."""
         found, known = [], dict(lengths)
-        n_cells = [ints(len(each[f]) for each in self._variables)[number] for f in range(len(self.fields))]
+        n_cells = [ints(len(each[f]) for each in self._cells)[number] for f in range(len(self.fields))]
         for wants, field in zip(n_cells, self.fields.values(), strict=True):
             if len(field.axes) == 1 and isinstance(field.axes[0], str):
                 known.setdefault(field.axes[0], wants)
@@ -354,8 +338,8 @@ def _lengths(name: str, given: Any, n: int, dim: int) -> IntArray:
         return np.asarray(given.astype(bool).sum(axis=1))
     if given.shape != (n,) or given.dtype.kind not in "iu":
         raise ProblemError(
-            f"The lengths {name} have shape {given.shape} and type {given.dtype}. Give a whole number for each of "
-            f"{count(n, 'example')}, or a mask of shape ({n}, {dim})."
+            f"The lengths or mask of {name} have shape {given.shape} and type {given.dtype}. Give a whole number for "
+            f"each of {count(n, 'example')}, or a mask of shape ({n}, {dim})."
         )
     if n and not 0 <= given.min() <= given.max() <= dim:
         b = int(np.flatnonzero((given < 0) | (given > dim))[0])

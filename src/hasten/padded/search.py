@@ -48,40 +48,51 @@ class Request(NamedTuple):
         By how much the scores of labels other than gold are raised (the Hamming cost of a hinge).
     strict
         Whether it is an error that no valid labelling agrees with gold.
-    seed
-        Of that noise.
     flat
         Whether all scores of an example are in a row.
     sharing
-        Whether sums come with their gradients.
+        Whether gradients are wanted, too.
 
-    All can be floats, as compilers hold them, but the seed.
+    All can be floats, as compilers hold them.
     """
 
     samples: float = 0
     sigma: float = 0.0
     margin: float = 0.0
     strict: float = False
-    seed: int = 0
     flat: float = False
     sharing: float = False
 
 
+PLAIN = Request()
+
+
+class Question(NamedTuple):
+    """A padded batch, and what is asked of its examples."""
+
+    placed: Placed
+    scores: Sequence[Any]  # for each field, or one array with all
+    tables: Mapping[str, FloatArray]  # scores of label tuples that are added to the schema's, by kind of factor
+    gold: Sequence[IntArray] = ()  # for each field
+    asked: Request = PLAIN
+    noise: Any = None  # (samples, labels of all examples) normal, for perturbed answers
+
+
 class Found(NamedTuple):
-    """The answers to each example, a row for each of those asked; with gold, the last row is the best that has it."""
+    """The answers to each example."""
 
-    score: FloatArray  # (rows, examples) what is maximised; -inf without an answer
-    gap: FloatArray  # (rows, examples)
-    proved: BoolArray  # (rows, examples) whether nothing is left to find out
-    labels: list[IntArray]  # (rows, examples, *axes) of each field, padded
+    score: FloatArray  # (examples,) what is maximised; -inf without an answer
+    gap: FloatArray  # (examples,)
+    proved: BoolArray  # (examples,) whether nothing is left to find out
+    labels: list[IntArray]  # (examples, *axes) of each field, padded
 
 
-class Sums(NamedTuple):
-    """The log-partition of each example or, with gold, how far it is above that of what agrees with gold."""
+class Valued(NamedTuple):
+    """A number for each example, such as a loss, and its gradient, if that was asked for."""
 
     value: FloatArray  # (examples,)
-    fields: list[Any]  # its gradient, where scores are; empty if not asked for
-    tables: list[FloatArray]  # the gradient of each kind of tables that is given
+    fields: list[Any]  # where scores are
+    tables: list[FloatArray]  # of each kind of tables that is given, summed over the examples
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,46 +106,50 @@ class Inference:
     answer: Answerer
     sign: float = -1.0
 
-    def search(
-        self,
-        placed: Placed,
-        scores: Sequence[Any],
-        tables: Mapping[str, FloatArray],
-        gold: Sequence[IntArray] = (),
-        asked: Request = Request(),  # noqa: B008, it does not change
-    ) -> Found:
-        """Answers all that is asked of the examples of a padded batch, in one call."""
-        n = max(1, int(asked.samples)) + bool(gold)
-        batch = self.problems(placed, scores, tables, gold, asked)
-        answers = self.answer(batch)
-        if asked.strict and not answers.cost.max(initial=0.0) < np.inf:
-            self._refuse_gold(placed, answers, gold)
-        labels = self.write(placed, answers.values.reshape(n, -1))
-        gap, optimal, shape = np.zeros(len(batch)), answers.optimal, (n, len(placed.number))
+    def __deepcopy__(self, memo: Any) -> Inference:
+        """Returns itself: what does not change is shared by the copies of a layer."""
+        return self
+
+    def decode(self, given: Question) -> Found:
+        """Answers the examples of a padded batch."""
+        answers = self.answer(self.problems(given))
+        gap, optimal = np.zeros(len(answers.cost)), answers.optimal
         if not optimal.all():
             left = ~optimal
             gap[left] = np.where(answers.cost[left] < np.inf, answers.cost[left] - answers.bound[left], np.inf)
-        return Found(-answers.cost.reshape(shape), gap.reshape(shape), optimal.reshape(shape), labels)
+        labels = self.write(given.placed, answers.values[None])
+        return Found(-answers.cost, gap, optimal, [each[0] for each in labels])
 
-    def sums(
-        self,
-        placed: Placed,
-        scores: Sequence[Any],
-        tables: Mapping[str, FloatArray],
-        gold: Sequence[IntArray] = (),
-        weight: FloatArray | None = None,
-        asked: Request = Request(sharing=True),  # noqa: B008, it does not change
-    ) -> Sums:
-        """Sums over all labellings of the examples and, if gold is given, over those that agree with it.
+    def loss(self, given: Question, weight: FloatArray | None = None) -> Valued:
+        """Returns how much more the answers to each example score, in the mean, than the best one that has gold.
+
+        All are found in one call. Gradients are weighted by example.
+        """
+        n_rows, n = max(1, int(given.asked.samples)), len(given.placed.number)
+        answers = self.answer(self.problems(given))
+        if given.asked.strict and not answers.cost.max(initial=0.0) < np.inf:
+            self._refuse_gold(given, answers)
+        *rows, of_gold = -answers.cost.reshape(n_rows + 1, n)
+        value = above(rows[0] if n_rows == 1 else np.mean(rows, axis=0), of_gold)
+        if not given.asked.sharing:
+            return Valued(value, [], [])
+        weights = np.empty((n_rows + 1, n))
+        weights[-1] = -self._weights(n, weight)
+        weights[:-1] = weights[-1] / -n_rows
+        return self._counted(given, value, answers.values, weights)
+
+    def sums(self, given: Question, weight: FloatArray | None = None) -> Valued:
+        """Returns the log-partition of the examples; with gold, how far it is above that of what agrees with gold.
 
         Gradients are weighted by example.
         """
+        placed, gold = given.placed, given.gold
         labels = self.read(placed, gold) if gold else NONE
         whole = bool(gold) and not placed.shapes.soft and labels.min(initial=0) >= 0  # then there is one that agrees
-        batch = self.problems(placed, scores, tables, () if whole else gold)
-        sharing, rows, n = bool(asked.sharing), 1 + (bool(gold) and not whole), len(placed.number)
+        batch = self.problems(given._replace(gold=()) if whole else given)
+        sharing, rows, n = bool(given.asked.sharing), 1 + (bool(gold) and not whole), len(placed.number)
         gaining = sharing and bool(placed.shapes.kinds)
-        signs = np.ones((rows, n)) if weight is None else np.tile(weight, (rows, 1))
+        signs = np.tile(self._weights(n, weight), (rows, 1))
         signs[1:] *= -1.0
         found = run(batch, plans_for(batch), (1, int(sharing), int(gaining)), weight=signs.reshape(-1))
         value = -found.value.reshape(rows, n)
@@ -145,46 +160,58 @@ class Inference:
             of_gold = np.where(valid, -total, -np.inf)
             if sharing:
                 count_labels(batch.arrays, labels, np.where(valid, -signs[0], 0.0), found.share, found.gain)
-        if asked.strict and np.isneginf(of_gold).any():
-            self.search(placed, scores, tables, gold, Request(strict=True))  # says which, and why
+        if given.asked.strict and np.isneginf(of_gold).any():
+            self.loss(given._replace(asked=Request(strict=True)))  # says which, and why
         value = above(value[0], of_gold) if gold else value[0]
         if not sharing:
-            return Sums(value, [], [])
-        share = found.share if rows == 1 else found.share.reshape(2, -1).sum(axis=0)
-        brought = placed.shapes.brought(found.gain) if gaining else {}
-        types = [np.float64 if each.dtype == np.float64 else np.float32 for each in scores]
-        return Sums(value, put_back(placed, share, types), [brought[name] for name in placed.shapes.kinds])
+            return Valued(value, [], [])
+        return self._valued(given, value, found.share.reshape(rows, -1).sum(axis=0), found.gain)
 
-    def problems(
-        self,
-        placed: Placed,
-        scores: Sequence[Any],
-        tables: Mapping[str, FloatArray],
-        gold: Sequence[IntArray] = (),
-        asked: Request = Request(),  # noqa: B008, it does not change
-    ) -> Batch:
-        """Returns the problems of all that is asked of examples, row after row; with gold, one row has known labels."""
-        table, base = self.table(placed, tables), self.costs(placed, scores)
+    def indicators(self, given: Question) -> list[Any]:
+        """Returns the mean indicator of the labels of perturbed answers, where scores are."""
+        answers = self.answer(self.problems(given))
+        weight = np.full(len(answers.cost), 1.0 / given.asked.samples)
+        return self._counted(given, answers.cost, answers.values, weight).fields
+
+    def _weights(self, n: int, weight: FloatArray | None) -> FloatArray:
+        """Returns what the gradient of each example is multiplied by, as scores are given."""
+        return -self.sign * (np.ones(n) if weight is None else weight)
+
+    def _counted(self, given: Question, value: FloatArray, labels: IntArray, weight: FloatArray) -> Valued:
+        """Returns values whose gradient is the labels and label tuples of weighted rows of answers."""
+        shapes, share = given.placed.shapes, np.zeros(given.placed.cost_at[-1])
+        gain = np.zeros(shapes.n_entries if shapes.kinds else 0)
+        count_labels(given.placed.arrays(share, gain), labels, weight.reshape(-1), share, gain)
+        return self._valued(given, value, share, gain)
+
+    def _valued(self, given: Question, value: FloatArray, share: FloatArray, gain: FloatArray) -> Valued:
+        """Returns values with their gradient, given those of flat costs and of all table entries."""
+        types = [np.float64 if each.dtype == np.float64 else np.float32 for each in given.scores]
+        brought = given.placed.shapes.brought(gain) if gain.size else {}
+        return Valued(value, put_back(given.placed, share, types), list(brought.values()))
+
+    def problems(self, given: Question) -> Batch:
+        """Returns the problems of all that is asked of examples, row after row; in the last one, gold is fixed."""
+        placed, _, _, gold, asked, noise = given
+        table, base = self._table(given), self._costs(given)
         if not gold and not asked.samples:
             return placed.batch(base, table)
         n = max(1, int(asked.samples)) + bool(gold)
         rows, raised, n_drawn = np.empty((n, len(base))), base, n - bool(gold)
         if gold:
             raised = rows[0] if not asked.samples else np.empty_like(base)
-            oppose(placed.batch(base, table).arrays, self.read(placed, gold), asked.margin, raised, rows[-1])
+            oppose(placed.arrays(base, table), self.read(placed, gold), asked.margin, raised, rows[-1])
         if asked.samples:
-            draw = np.random.Generator(np.random.SFC64(asked.seed)).standard_normal
-            noise = draw((n_drawn, len(base)), dtype=np.float32)
             noise[:, placed.price] = 0.0
             np.multiply(noise, asked.sigma, out=rows[:n_drawn])
             np.subtract(raised, rows[:n_drawn], out=rows[:n_drawn])
         return placed.batch(rows.reshape(-1), table, n)
 
-    def _refuse_gold(self, placed: Placed, answers: Solutions, gold: Sequence[IntArray]) -> None:
+    def _refuse_gold(self, given: Question, answers: Solutions) -> None:
         """Says which example has no answer that agrees with gold, and which constraint gold breaks."""
-        p = int(np.flatnonzero(np.isposinf(answers.cost))[-1])
+        placed, p = given.placed, int(np.flatnonzero(np.isposinf(answers.cost))[-1])
         b, problem = p % len(placed.number), answers.batch[p]
-        known = self.read(placed, gold)[placed.variable_at[b] : placed.variable_at[b + 1]][: problem.n_variables]
+        known = self.read(placed, given.gold)[placed.variable_at[b] : placed.variable_at[b + 1]][: problem.n_variables]
         if not answers.optimal[p]:
             raise ProblemError(f"Example {b}: no answer that agrees with gold was found. {answers[p].status}")
         why = str(problem.check(known)) if (known >= 0).all() else str(answers[p].status)
@@ -193,26 +220,26 @@ class Inference:
             "examples out."
         )
 
-    def table(self, placed: Placed, tables: Mapping[str, FloatArray]) -> FloatArray:
+    def _table(self, given: Question) -> FloatArray:
         """Returns all tables of a batch, with the given scores of label tuples added to those of the schema."""
         costs = {}
-        for name, given in tables.items():
+        for name, table in given.tables.items():
             kind = self.layout.schema.factor_kind(name)
-            if given.shape != kind.shape:
-                raise ProblemError(f"The table of {name} has shape {given.shape}; it needs {kind.shape}.")
-            costs[name] = self.sign * given.astype(np.float64)
+            if table.shape != kind.shape:
+                raise ProblemError(f"The table of {name} has shape {table.shape}; it needs {kind.shape}.")
+            costs[name] = self.sign * table.astype(np.float64)
             wrong = np.argwhere(~(costs[name] > -np.inf))
             if len(wrong):
                 at = tuple(wrong[0].tolist())
                 labels = [of.labels[i] for of, i in zip(kind.roles.values(), at, strict=True)]
-                raise ProblemError(f"The score of {name} for {', '.join(labels)} is {given[at]}. {self._allowed}")
-        return placed.shapes.table(costs)
+                raise ProblemError(f"The score of {name} for {', '.join(labels)} is {table[at]}. {self._allowed}")
+        return given.placed.shapes.table(costs)
 
-    def costs(self, placed: Placed, scores: Sequence[Any]) -> FloatArray:
+    def _costs(self, given: Question) -> FloatArray:
         """Returns the flat costs of padded scores, or says which one is not a number."""
-        cost = np.empty(placed.cost_at[-1])
-        for given, runs in zip(scores, placed.runs, strict=True):
-            gather(given.reshape(-1), runs, self.sign, placed.cost_at, cost)
+        placed, cost = given.placed, np.empty(given.placed.cost_at[-1])
+        for scores, runs in zip(given.scores, placed.runs, strict=True):
+            gather(scores.reshape(-1), runs, self.sign, placed.cost_at, cost)
         if placed.price.size:
             cost[placed.price] = np.concatenate([placed.shapes.prices[s] for s in placed.number.tolist()])
         if not cost.min(initial=0.0) > -np.inf:
@@ -269,17 +296,6 @@ class Inference:
             write_labels(labels, runs, placed.variable_at, padded.reshape(len(labels), -1))
             found.append(padded)
         return found
-
-    def tuples(self, placed: Placed, labels: Sequence[IntArray], weight: FloatArray) -> dict[str, FloatArray]:
-        """Returns how often answers have each label tuple of the tables that batches bring, weighted by answer.
-
-        `labels` are padded, with an axis of rows before the examples, `weight` is (rows, examples).
-        """
-        counted, nothing = np.zeros(placed.shapes.n_entries), np.zeros(0)
-        for r, mine in enumerate(weight):
-            flat = self.read(placed, [each[r] for each in labels])
-            count_labels(placed.batch(nothing, nothing).arrays, flat, mine, nothing, counted)
-        return placed.shapes.brought(counted)
 
 
 def answerer(schema: Schema, solver: Any = None) -> Answerer:

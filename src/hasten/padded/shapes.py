@@ -55,6 +55,11 @@ class Shapes:
                 table[start + at : start + at + kind.size] = own + costs[name].ravel()
         return table
 
+    def starts(self, s: int) -> dict[str, int]:
+        """Returns where the tables that are brought start among those of a structure, by kind."""
+        found: dict[str, int] = self._blocks[self._block[s]][1]
+        return found
+
     def brought(self, table: FloatArray) -> dict[str, FloatArray]:
         """Returns the sums of the entries of all tables that were brought, by kind."""
         kinds = {name: self.structures[0].schema.factors[name] for name in self.kinds}
@@ -101,12 +106,16 @@ class Placed:
             self._rows[n] = number, place, cost_at, variable_at, stable_order(number, len(self.shapes.structures))
         return self._rows[n]
 
+    def arrays(self, cost: FloatArray, table: FloatArray, n: int = 1) -> BatchArrays:
+        """Returns what kernels read of the problems with `n` rows of costs, one after the other."""
+        return BatchArrays(self.rows(n)[1], cost, table)
+
     def batch(self, cost: FloatArray, table: FloatArray, n: int = 1) -> Batch:
         """Returns the problems with `n` rows of costs, one after the other."""
         number, place, cost_at, variable_at, order = self.rows(n)
         batch = Batch(self.shapes.structures, number, cost, cost_at, table, place[:-1, TABLE])
         batch.__dict__.update(
-            arrays=BatchArrays(place, cost, table),
+            arrays=self.arrays(cost, table, n),
             variable_at=variable_at,
             n_variables=self.shapes.n_values[number],
             order=order,

@@ -9,6 +9,7 @@ from hasten.proof.certifier import Certifier
 from hasten.search.beam import greedy
 from hasten.support.words import count
 from hasten.tasks.entity_relation.task import EntityRelationTask
+from hasten.tasks.evaluation.page import Line, column, terminal_table
 
 NAMES = ("Colin", "Ordon Village", "Colin → Ordon Village", "Ordon Village → Colin")
 
@@ -34,12 +35,10 @@ def show_running_example(console: Console) -> None:
     problem = running_example()
     wrong, best = greedy()(problem), Certifier()(problem)
     broken = problem.check(wrong.labels).violations
-    for line in (
-        "[bold]“Colin went back home in Ordon Village.”[/] (the paper's example)",
-        f"  decisions: {' | '.join(NAMES)}",
-        f"  greedy:    {' | '.join(wrong.names)}. [red]Breaks {count(len(broken), 'rule')}, the first:[/]",
-        f"    {broken[0]}",
-        f"  certified: {' | '.join(best.names)}. {best.status}",
-        "",
-    ):
-        console.print(line, highlight=False)
+    named = {"greedy search": wrong, "certified": best}
+    rows: list[Line] = [({"": who, **dict(zip(NAMES, found.names, strict=True))}, "") for who, found in named.items()]
+    console.print("[bold]“Colin went back home in Ordon Village.”[/] (the paper's example)", highlight=False)
+    console.print(terminal_table([column(name, name) for name in ("", *NAMES)], rows))
+    console.print(f"Greedy search breaks {count(len(broken), 'rule')}, the first:", highlight=False)
+    console.print(f"  {broken[0]}", highlight=False)
+    console.print(f"certified: {best.status}\n", highlight=False)

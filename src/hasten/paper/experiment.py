@@ -22,12 +22,11 @@ from hasten.errors import CorpusError
 from hasten.paper import analyses, methods
 from hasten.paper.methods import PAPER_ROWS, LearningSet, SentenceTestSet
 from hasten.support.arrays import IntArray
-from hasten.support.terminal import Tell, tell_nobody
 from hasten.tasks.entity_relation.data.corpora import Corpora, Files, Split, is_papers_corpus, parts_of
 from hasten.tasks.entity_relation.data.corpus import Sentence, split
 from hasten.tasks.entity_relation.extraction import train_black_box
 from hasten.tasks.entity_relation.scoring.gold import Unreachable
-from hasten.tasks.entity_relation.task import BlackBox, EntityRelationTask, Model
+from hasten.tasks.entity_relation.task import BlackBox, EntityRelationTask
 from hasten.tasks.evaluation.study import Measured, Measuring, Study
 
 LEAST = 10  # sentences of each kind
@@ -126,14 +125,9 @@ class Experiment(Study):
             tell=tell,
         )
         tell("Learning the speedups", None)
-        tables = [*methods.table_1(test_set, learning_set), *methods.table_2(test_set, learning_set)]
-        calibrated = methods.calibrate(test_set, learning_set)
         every = [
-            *tables,
-            *(
-                test_set.lazily(Model.calibrated(chosen["enforce"]), search, table="2", note=chosen["note"])
-                for search, chosen in calibrated
-            ),
+            *methods.table_1(test_set, learning_set),
+            *methods.table_2(test_set, learning_set),
             *methods.ours(test_set),
         ]
 
@@ -141,29 +135,18 @@ class Experiment(Study):
             return {
                 "about": self._facts(test_set, learning_set),
                 "paper": [dict(row) for row in PAPER_ROWS] if self.papers else [],
-                "calibration": [chosen for _, chosen in calibrated],
                 "theta_sweep": analyses.theta_sweep(test_set, learning_set),
                 "learning_curve": analyses.learning_curve(test_set, learning_set),
-                "baselines": analyses.baselines(test_set),
                 "by_size": analyses.by_size(test_set),
                 "proofs": analyses.proofs(test_set, learning_set),
-                "structures": analyses.structures(learning_set),
-                "amortized": analyses.amortized(test_set, learning_set),
                 "weights": analyses.weights(learning_set),
                 "examples": analyses.examples(test_set, learning_set),
             }
 
         return test_set.measure(every, "Measuring all rows in turns"), np.array(parts.test), findings
 
-    def run(self, tell: Tell = tell_nobody) -> dict[str, Any]:
-        """Runs everything. All but the rows is of the first seed, though calibrated searches are timed by theirs."""
-        found = super().run(tell)
-        methods.compare_with_greedy(found["calibration"], found["rows"])
-        return found
-
     def _facts(self, test_set: SentenceTestSet, learning_set: LearningSet) -> dict[str, Any]:
         """Describes corpora and sizes; measured figures are of the first seed."""
-        n_entities = test_set.text.n_entities
         train, test, _ = parts_of(self.labelled, self.split, self.seed)
         unreachable = Unreachable.of([self.labelled[n] for n in test], test_set.task)
         return {
@@ -173,18 +156,11 @@ class Experiment(Study):
             "epochs": self.epochs,
             "n_train": len(train) if self.unlabeled else len(train) - learning_set.n_fresh,
             "n_test": len(test),
-            "n_left_out": len(self.labelled) - len(train) - len(test),
             "n_unlabeled": len(learning_set.batch),
-            "n_fresh": learning_set.n_fresh,
             "n_learned": learning_set.n_learned,
-            "entities_per_sentence": float(n_entities.mean()),
-            "max_entities": int(n_entities.max()),
             "entity_labels": list(test_set.task.entity_labels),
             "relation_labels": list(test_set.task.relation_labels),
-            "induced": self.induce,
-            "held_out": not self.unlabeled,
             "unreachable": unreachable.as_dict(),
             "cost_scale": test_set.scale,
             "proved_unlabeled": float(learning_set.answers.proved.mean()),
-            "label_unlabeled_ms": learning_set.proving_ms,
         }

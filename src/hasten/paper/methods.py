@@ -23,7 +23,7 @@ from hasten.model.solution import Solutions
 from hasten.proof.certifier import Certifier
 from hasten.search.beam import BeamSearch, ConstrainedSearch, Searcher, greedy
 from hasten.solvers import make_solver
-from hasten.solvers.failures import OnError
+from hasten.solvers.base import OnError
 from hasten.speedup.black_box import solve_open
 from hasten.speedup.parts import Search
 from hasten.speedup.predictor import Speedup
@@ -36,7 +36,7 @@ from hasten.tasks.entity_relation.scoring import black_box
 from hasten.tasks.entity_relation.scoring.black_box import LinearScorer
 from hasten.tasks.entity_relation.scoring.gold import gold
 from hasten.tasks.entity_relation.task import EntityRelationTask, Model
-from hasten.tasks.evaluation.measuring import Ilp, Method, TestSet, timed
+from hasten.tasks.evaluation.measuring import Ilp, Method, TestSet
 from hasten.tasks.evaluation.study import Measuring, Row, f1_of, finite
 from hasten.tasks.text.words import Vocabulary
 
@@ -77,10 +77,15 @@ class SentenceTestSet(TestSet):
     def reference(self) -> Reference:
         """Gold labels, and how answers are compared with them."""
         names = self.task.entity_labels, self.task.relation_labels
-        labels = np.concatenate([gold(sentence, *names, lost=True) for sentence in self.sentences])
         is_entity = np.concatenate([np.arange(n * n) < n for n in self.text.n_entities.tolist()])
         no_entity = names[0].index("none") if "none" in names[0] else -1
-        return Reference(labels, is_entity, no_entity, len(names[1]) - 1)
+        return Reference(np.concatenate(self.gold), is_entity, no_entity, len(names[1]) - 1)
+
+    @cached_property
+    def gold(self) -> list[IntArray]:
+        """The gold labels of each sentence; -1 where no answer can have the label."""
+        names = self.task.entity_labels, self.task.relation_labels
+        return [gold(sentence, *names, lost=True) for sentence in self.sentences]
 
     @cached_property
     def scale(self) -> float:
@@ -191,11 +196,10 @@ PAPER_WIDTHS = (1, 2)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LearningSet:
-    """Unlabeled sentences as a batch with the black box's answers; how long proving these took."""
+    """Unlabeled sentences as a batch with the black box's answers."""
 
     batch: Batch
     answers: Solutions
-    proving_ms: float
     epochs: int
     seed: int
     n_fresh: int  # sentences, the last ones, that the black box was not trained on
@@ -212,11 +216,10 @@ class LearningSet:
         proofs; `time_limit` is for each call of the solver.
         """
         tell(LABELLING, None)
-        Certifier()(batch.select(np.arange(min(len(batch), 100))))  # loads the kernels
-        proved, proving_ms = timed(lambda: Certifier()(batch, n_jobs=jobs))
         solver = partial(make_solver, "highs", time_limit=None if math.isinf(time_limit) else time_limit)
-        answers, _ = solve_open(proved, cache(solver), lambda done, of: tell(LABELLING, done / of), OnError.RAISE)
-        return cls(batch, answers, proving_ms, epochs, seed, len(batch) if n_fresh is None else n_fresh)
+        proved, progress = Certifier()(batch, n_jobs=jobs), lambda done, of: tell(LABELLING, done / of)
+        answers, _ = solve_open(proved, cache(solver), progress, OnError.RAISE)
+        return cls(batch, answers, epochs, seed, len(batch) if n_fresh is None else n_fresh)
 
     @property
     def n_learned(self) -> int:
@@ -231,9 +234,8 @@ class LearningSet:
         n = self.n_learned if n is None else n
         key = (width, n, paper)
         if key not in self._learned:
-            how: dict[str, Any] = {"epochs": self.epochs, "progress": False}
-            ours = Learner(width, enforce=False, look_ahead=False, seed=self.seed, **how)
-            learner = Learner.paper(width, **how) if paper else ours
+            ours = Learner(width, enforce=False, look_ahead=False, seed=self.seed, epochs=self.epochs)
+            learner = Learner.paper(width, epochs=self.epochs) if paper else ours
             guided = True if paper else None
             answer = Search(width, enforce=False, look_ahead=False, guided=guided, learner=learner)
             speedup = Speedup.paper(self.batch.structures[0].schema, answer=answer, seed=self.seed)
@@ -272,11 +274,14 @@ def table_1(test_set: SentenceTestSet, learning_set: LearningSet) -> list[Method
 
 
 def table_2(test_set: SentenceTestSet, learning_set: LearningSet) -> list[Method]:
-    """The paper's Table 2, costs skipped by its thetas: with Algorithm 1 as listed, and with ours."""
+    """The paper's Table 2, costs skipped by its thetas; and by thetas that we calibrate."""
     return [
-        skipping(test_set, learning_set, paper, width, theta, table="2",
-                 note=f"{PRESET if paper else OURS}; the paper's θ times the cost scale")
-        for paper, width, theta in product((True, False), PAPER_WIDTHS, PAPER_THETAS)
+        *(
+            skipping(test_set, learning_set, True, width, theta, table="2",
+                     note=f"{PRESET}; the paper's θ times the cost scale")
+            for width, theta in product(PAPER_WIDTHS, PAPER_THETAS)
+        ),
+        *calibrated(test_set, learning_set),
     ]  # fmt: skip
 
 
@@ -291,12 +296,9 @@ def skipping(
 def ours(test_set: SentenceTestSet) -> list[Method]:
     """Our rows: enforced tables, look-ahead, elimination, proof."""
     rows: list[tuple[Model, Searcher, int, str]] = [
-        *((Model.ENFORCED, BeamSearch(width), width, "forbidden tuples left out") for width in (1, 2, 4)),
+        (Model.ENFORCED, BeamSearch(2), 2, "forbidden tuples left out"),
         (Model.LOOK_AHEAD, BeamSearch(2, look_ahead=True), 2, "counts the least still to come"),
-        *(
-            (Model.REDUCED, BeamSearch(n, look_ahead=True, reduce=True), n, "over what elimination leaves")
-            for n in (1, 2)
-        ),
+        (Model.REDUCED, BeamSearch(1, look_ahead=True, reduce=True), 1, "over what elimination leaves"),
     ]
     return [
         *(test_set.eager(model, search, beam=width, note=note) for model, search, width, note in rows),
@@ -304,47 +306,22 @@ def ours(test_set: SentenceTestSet) -> list[Method]:
     ]
 
 
-def calibrate(test_set: SentenceTestSet, learning_set: LearningSet) -> list[tuple[BeamSearch, Row]]:
-    """Calibrates searches of three widths: with learned weights, where these help, and with enforced tables without.
-
-    Returns them with entries of `calibration` in results.json, which say how theta was chosen.
-    """
+def calibrated(test_set: SentenceTestSet, learning_set: LearningSet) -> list[Method]:
+    """Searches with calibrated thetas: with learned weights, where these help, and with enforced tables without."""
     found = []
-    every = list(product((1, 2, 4), (False, True)))
+    n, every = len(learning_set.batch) - learning_set.n_learned, list(product(PAPER_WIDTHS, (False, True)))
     for width, enforce in steps(test_set.how.tell, "Calibrating theta", every):
         search = BeamSearch(width) if enforce else learning_set.chosen(width)
         how = learning_set.calibrate(search)
-        search = replace(search, theta=how.theta)
-        n, needed = len(learning_set.batch) - learning_set.n_learned, problems_needed(how.risk, how.confidence)
-        skips, changed_test = finite(how.theta) is not None, test_set.changed(search)
-        note = f"θ changed {how.changed:.1%} of unlabeled answers, {changed_test:.1%} here"
+        search, needed = replace(search, theta=how.theta), problems_needed(how.risk, how.confidence)
+        note = f"θ changed {how.changed:.1%} of unlabeled answers (limit {how.limit:.1%}), "
+        note += f"{test_set.changed(search):.1%} here"
         if n < needed:
             note = f"every cost computed: {n:,} sentences to calibrate on are too few, {needed:,} needed"
-        elif not skips:
+        elif finite(how.theta) is None:
             note = f"every cost computed: no θ kept within {how.risk:.0%} of changed answers"
-        entry = {
-            "width": width,
-            "enforce": enforce,
-            "theta": finite(how.theta),
-            "changed": how.changed if skips else None,
-            "changed_test": changed_test if skips else None,
-            "limit": how.limit if skips else None,
-            "share": how.share,
-            "n_held_out": n,
-            "too_little": n < needed,
-            "note": note,
-        }
-        found.append((search, entry))
+        found.append(test_set.lazily(Model.calibrated(enforce), search, table="2", note=note))
     return found
-
-
-def compare_with_greedy(calibrations: Sequence[Row], rows: Sequence[Row]) -> None:
-    """Adds how many times as fast as greedy search each calibrated search is: by their rows, which took turns."""
-    known = [row for row in rows if row["table"] != "2" or row["relative_theta"] is None]
-    times = {(row["model"], row["beam"]): row["time_ms"] for row in known}
-    for each in calibrations:
-        mine = times[Model.calibrated(each["enforce"]), each["width"]]
-        each["times_faster_than_greedy"] = times[Model.GREEDY, None] / mine if mine else None
 
 
 PAPER_ROWS: tuple[Row, ...] = tuple(

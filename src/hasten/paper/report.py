@@ -13,32 +13,11 @@ from pathlib import Path
 from rich.console import Console
 
 from hasten.kernels.search.nodes import FORCED, theta_in_words
-from hasten.paper.figures import draw_examples, draw_figures, draw_weights, time_against_accuracy
+from hasten.paper.figures import draw_figures, draw_weights, time_against_accuracy
 from hasten.support.words import Html, join, tag
 from hasten.tasks.entity_relation.task import BlackBox, Model
-from hasten.tasks.evaluation import page
-from hasten.tasks.evaluation.page import (
-    MEASURED,
-    Column,
-    Entry,
-    Line,
-    column,
-    counted,
-    find,
-    fixed,
-    html_table,
-    meanings,
-    number,
-    percent,
-    ratio,
-    score,
-    short,
-    terminal_table,
-    text,
-    times,
-    whole,
-    with_ratios,
-)
+from hasten.tasks.evaluation import examples, page
+from hasten.tasks.evaluation.page import Cell, Column, Entry, Line, column
 from hasten.trace.drawing import on_a_page
 from hasten.trace.events import Trace
 
@@ -50,14 +29,14 @@ NO_FIGURES = "The paper’s figures are left out: they are of another corpus."
 SEEDS = " (splits, training and order of the text; theta is the median)"
 GOLD, ILP = "F1 against gold", "F1 against ILP"
 COLUMNS = (
-    score("entity", "entity_f1_gold", group=GOLD,
+    page.score("entity", "entity_f1_gold", group=GOLD,
           meaning="Micro F1 of entity types against the annotators; “none” does not count."),
-    score("relation", "relation_f1_gold", group=GOLD,
+    page.score("relation", "relation_f1_gold", group=GOLD,
           meaning="Micro F1 of relations against the annotators; “no relation” does not count."),
-    score("entity", "entity_f1_ilp", group=ILP,
+    page.score("entity", "entity_f1_ilp", group=ILP,
           meaning="F1 of entity types against the ILP’s answers: what speed costs."),
-    score("relation", "relation_f1_ilp", group=ILP, meaning="F1 of relations against the ILP’s answers."),
-    *MEASURED,
+    page.score("relation", "relation_f1_ilp", group=ILP, meaning="F1 of relations against the ILP’s answers."),
+    *page.MEASURED,
 )  # fmt: skip
 TITLES = {
     "1": ("Table 1 of the paper: every cost computed", "The paper’s searches; its algorithm as listed, and ours."),
@@ -67,29 +46,9 @@ TITLES = {
     "ours": ("Our rows", "Constraints within the search, and proof. Every cost computed."),
 }  # fmt: skip
 CAPTION = (
-    "b: beam width; θ: gap above which costs are skipped, forced: only where there is no choice; F1 against gold and "
-    "against the ILP; valid, exact: share of sentences that break no constraint, that have the ILP's answer; costs: "
-    "share computed; CPU ms: of the whole test set in one thread, features included, all rows timed in turns; times "
-    "faster than the ILP. Algorithm 1: the paper's preset, step 1 and last weights. Averaged: our learning. The report "
-    "has intervals."
+    "b: beam width; θ: gap above which costs are skipped; costs: share computed; CPU ms of the whole test set in one "
+    "thread, features included, all rows timed in turns. The report says more of each."
 )
-CALIBRATED = (
-    "On unlabeled sentences that nothing was learned from: the smallest θ that changes few answers of the same search "
-    "with every cost, with confidence. “Forced” skips a cost only where the constraints leave no choice. The upper "
-    "limit, at 95% confidence, is for sentences like those that θ was chosen on. The test sentences are not quite like "
-    "them: each has a relation, which unlabeled ones need not have, so that θ may change more of their answers. A "
-    "dash: nothing is skipped, and nothing can change. With several seeds, this is the first."
-)
-AMORTIZED = (
-    "The predecessor of the paper’s idea (Srikumar, Kundu and Roth 2012; Kundu, Srikumar and Roth 2013) remembers the "
-    "black box’s answers to unlabeled sentences, up to 1,024 of each size, and answers a test sentence where a theorem "
-    "proves that one of them is its answer. Times are CPU time of the whole test set, costs given: of looking "
-    "everything up, and of proving everything without it."
-)
-THEOREMS: Mapping[str, str] = {
-    "exact": "exact: costs moved only in the answer’s favour",
-    "margins": "margins: they moved against it by less than all others cost more",
-}
 
 
 def find_paper(row: Entry, paper: Iterable[Entry]) -> Entry | None:
@@ -100,8 +59,8 @@ def find_paper(row: Entry, paper: Iterable[Entry]) -> Entry | None:
 
 def _lines(rows: Sequence[Entry], paper: Sequence[Entry], key: str) -> list[Line]:
     """Returns the rows of a table, the paper's below its own methods, each with its ratios."""
-    paper, lines = with_ratios(paper), list[Line]()
-    for row in with_ratios(rows):
+    paper, lines = page.with_ratios(paper), list[Line]()
+    for row in page.with_ratios(rows):
         if (row.get("table") if row.get("table") in ("1", "2") else "ours") == key:
             lines.append((row, "best" if row.get("model") == Model.CERTIFIED else ""))
             theirs = find_paper(row, paper)
@@ -110,169 +69,118 @@ def _lines(rows: Sequence[Entry], paper: Sequence[Entry], key: str) -> list[Line
     return lines
 
 
-def tables(rows: Sequence[Entry], paper: Sequence[Entry], about: Entry, calibrations: Sequence[Entry] = ()) -> Html:
+def tables(rows: Sequence[Entry], paper: Sequence[Entry], about: Entry) -> Html:
     """Returns the paper's two tables, its figures under ours, and our own rows."""
     if not rows:
         return page.empty("No rows were measured.")
-    scale = number(about.get("cost_scale")) or 1.0
-    theta = _theta_column(scale, "The gap above which costs are skipped")
+    theta = Column("θ", _theta_of, _in_units(page.number(about.get("cost_scale")) or 1.0))
     parts = [tag("p", f"{FIGURES if paper else NO_FIGURES} {page.how_sure(about, 'sentence', SEEDS)}")]
     for key, (title, said) in TITLES.items():
         lines = _lines(rows, paper, key)
         columns = [each for each in COLUMNS if not (paper and each.head in ("proved", "solver"))]
-        leading = [page.model_column(), column("beam", "beam", whole), *([theta] if key == "2" else [])]
-        more = f" {_fastest(rows, calibrations)}" if key == "2" else ""
+        leading = [page.model_column(), column("beam", "beam", page.whole), *([theta] if key == "2" else [])]
+        more = f" {_fastest(rows)}" if key == "2" else ""
         if key == "ours":
             lines = [line for line in _lines(rows, (), "1") if line[0].get("model") == Model.ILP] + lines
         if lines:
-            parts += [tag("h3", title), tag("p", said + more), html_table([*leading, *columns], lines)]
-    return join(parts, meanings(COLUMNS))
-
-
-def _theta_column(scale: float, meaning: str = "") -> Column:
-    def in_units(row: Entry) -> str:
-        theta = number(row.get("theta"))
-        return "" if theta is None or theta == FORCED else f"{theta / scale:.3g} × scale"
-
-    return Column("θ", _theta_of, in_units, meaning=meaning)
+            parts += [tag("h3", title), tag("p", said + more), page.html_table([*leading, *columns], lines)]
+    return join(parts, page.meanings(COLUMNS))
 
 
 def _theta_of(row: Entry) -> str:
     """Returns theta, in words where it is not a plain number; the paper's as it is printed."""
-    theta = number(row.get("theta"))
+    theta = page.number(row.get("theta"))
     if theta is None:
         printed = row.get("relative_theta")
-        return "all" if printed is None else fixed(printed, 2)
+        return "all" if printed is None else page.fixed(printed, 2)
     return theta_in_words(theta) if theta == FORCED else f"{theta:.2f}"
 
 
-def _fastest(rows: Sequence[Entry], calibrations: Sequence[Entry]) -> str:
+def _in_units(scale: float) -> Cell:
+    """Returns what writes a row's theta in units of the cost scale."""
+
+    def written(row: Entry) -> str:
+        theta = page.number(row.get("theta"))
+        return "" if theta is None or theta == FORCED else f"{theta / scale:.3g} × scale"
+
+    return written
+
+
+def _fastest(rows: Sequence[Entry]) -> str:
     """Says how the fastest calibrated search compares with greedy search, by their rows: the paper's headline."""
-    greedy, ilp = find(rows, Model.GREEDY), find(rows, Model.ILP)
-    skipping = {
-        (Model.calibrated(bool(each.get("enforce"))), each.get("width"))
-        for each in calibrations
-        if number(each.get("theta")) is not None
-    }
-    timed = [row for row in rows if (row.get("model"), row.get("beam")) in skipping and number(row.get("time_ms"))]
+    greedy, ilp = page.find(rows, Model.GREEDY), page.find(rows, Model.ILP)
+    calibrated = (Model.CALIBRATED, Model.CALIBRATED_ENFORCED)
+    skipping = [row for row in rows if row.get("model") in calibrated and row.get("theta") is not None]
+    timed = [row for row in skipping if page.number(row.get("time_ms"))]
     if not timed or not greedy or not ilp:
         return ""
     best = min(timed, key=lambda row: float(row["time_ms"]))
-    f1 = [fixed(row.get("relation_f1_gold")) for row in (best, greedy, ilp)]
+    f1 = [page.fixed(row.get("relation_f1_gold")) for row in (best, greedy, ilp)]
     return (
-        f"The fastest calibrated search, {text(best.get('model'))} at beam {whole(best.get('beam'))}, is "
-        f"{times(ratio(greedy, best, 'time_ms'))} as fast as unconstrained greedy search, end to end. Their relation "
-        f"F1 against gold: {f1[0]} and {f1[1]}; the ILP’s: {f1[2]}."
+        f"The fastest calibrated search, {page.name_of(best)}, is "
+        f"{page.times(page.ratio(greedy, best, 'time_ms'))} as fast as unconstrained greedy search, end to end. Their "
+        f"relation F1 against gold: {f1[0]} and {f1[1]}; the ILP’s: {f1[2]}."
     )
-
-
-def _too_little(calibrations: Sequence[Entry]) -> str:
-    """Says that there was too little text to calibrate on, if so."""
-    few = [each for each in calibrations if each.get("too_little")]
-    held_out = counted(few[0].get("n_held_out"), "sentence") if few else ""
-    return f"There was too little text to calibrate on: {held_out} held out. Nothing is skipped." if few else ""
-
-
-def calibration(results: Entry) -> Html:
-    """Returns how theta was chosen, and what it did to the test sentences."""
-    rows: Sequence[Entry] = results.get("calibration") or ()
-    if not rows:
-        return Html()
-    scale = number((results.get("about") or {}).get("cost_scale")) or 1.0
-    columns = (
-        column("beam", "width", whole),
-        Column("constraints", lambda row: "enforced" if row.get("enforce") else "learned"),
-        _theta_column(scale),
-        column("costs computed", "share", percent),
-        column("changed, unlabeled", "changed", lambda value: percent(value, 2)),
-        column("upper limit", "limit", lambda value: percent(value, 2)),
-        column("changed, test", "changed_test", lambda value: percent(value, 2)),
-        column("as fast as greedy", "times_faster_than_greedy", times),
-    )
-    few, table = _too_little(rows), html_table(columns, [(row, "") for row in rows], "plain")
-    return join(tag("h3", "How θ was calibrated"), tag("p", CALIBRATED), tag("p", few) if few else None, table)
-
-
-def amortized(results: Entry) -> Html:
-    """Returns how often past answers answer, and how long that takes."""
-    rows: Sequence[Entry] = results.get("amortized") or ()
-    if not rows:
-        return page.empty("Amortized inference was not measured.")
-    columns = (
-        Column("theorem", lambda row: text(THEOREMS.get(str(row.get("theorem")), row.get("theorem")))),
-        column("learned from", "learned_from", whole),
-        column("remembered", "remembered", whole),
-        column("answered", "answered", percent),
-        column("wrong", "wrong", whole),
-        column("lookups, ms", "lookup_ms", short),
-        column("proofs, ms", "proof_ms", short),
-    )
-    return join(tag("p", AMORTIZED), html_table(columns, [(row, "") for row in rows], "plain"))
 
 
 def show_results(results: Entry, console: Console) -> None:
     """Prints every row, the paper's figures below its own methods."""
     about, rows, paper = results["about"], results["rows"], results.get("paper") or ()
-    seeds = number(about.get("seeds")) or 1
+    seeds = page.number(about.get("seeds")) or 1
     what = f"{_tested(about)}{f' with each of {seeds:.0f} seeds' if seeds > 1 else ''}"
     said = f"{what}, {about['black_box']} black box, ILP by {page.solvers_of(about)}"
     console.print(said, style="bold", highlight=False, markup=False)
     columns = [
-        Column("model", lambda row: f"{row['model']:<20}"),
-        column("b", "beam", whole),
+        column("model", "model"),
+        column("b", "beam", page.whole),
         Column("θ", lambda row: _theta_of(row).replace("all", "")),
-        column("entity\nF1", "entity_f1_gold", fixed),
-        column("rel.\nF1", "relation_f1_gold", fixed),
-        column("rel.F1\nto ILP", "relation_f1_ilp", fixed),
-        column("valid", "validity", lambda value: fixed(value, 2)),
-        column("exact", "exact_match", fixed),
-        column("costs", "costs_computed", lambda value: percent(value, 0)),
-        column("CPU\nms", "time_ms", short),
-        column("times\nfaster", "times_faster", short),
+        column("rel.\nF1", "relation_f1_gold", page.fixed),
+        column("rel.F1\nto ILP", "relation_f1_ilp", page.fixed),
+        column("valid", "validity", lambda value: page.fixed(value, 2)),
+        column("exact", "exact_match", page.fixed),
+        column("costs", "costs_computed", lambda value: page.percent(value, 0)),
+        column("CPU\nms", "time_ms", page.short),
+        column("times\nfaster", "times_faster", page.short),
     ]
     for key, (title, _) in TITLES.items():
         if lines := _lines(rows, paper, key):
-            console.print(terminal_table(columns, lines, title))
+            console.print(page.terminal_table(columns, lines, title))
     console.print(CAPTION, style="dim", highlight=False)
-    told = ["Times as fast as greedy search, end to end, by the rows above:"]
-    for enforce in (False, True):
-        chosen = [each for each in results["calibration"] if each["enforce"] == enforce]
-        each = ", ".join(f"{short(each['times_faster_than_greedy'])} (b={each['width']})" for each in chosen)
-        told.append(f"  {Model.calibrated(enforce)}: {each}")
-    for line in filter(None, [*told, _too_little(results["calibration"])]):
-        console.print(line, highlight=False, markup=False)
+    console.print(_fastest(rows), highlight=False, markup=False)
 
 
 def _tested(about: Entry) -> str:
-    return counted(about["n_test"], "synthetic test sentence" if about["synthetic"] else "test sentence")
+    return page.counted(about["n_test"], "synthetic test sentence" if about["synthetic"] else "test sentence")
 
 
 def show_story(results: Entry, console: Console) -> None:
     """Prints the story in a few lines: solver, certified answers, greedy search, and a learned search."""
     about, rows = results["about"], results["rows"]
-    ilp, certified, greedy = (find(rows, model) for model in (Model.ILP, Model.CERTIFIED, Model.GREEDY))
-    slow, fast = (short(row["inference_ms"]) for row in (ilp, certified))
-    same, proved = ("all" if certified[key] == 1.0 else percent(certified[key]) for key in ("exact_match", "proved"))
-    faster = times(ratio(ilp, certified, "inference_ms"))
+    ilp, certified, greedy = (page.find(rows, model) for model in (Model.ILP, Model.CERTIFIED, Model.GREEDY))
+    slow, fast = (page.short(row["inference_ms"]) for row in (ilp, certified))
+    same, proved = (
+        "all" if certified[key] == 1.0 else page.percent(certified[key]) for key in ("exact_match", "proved")
+    )
+    faster = page.times(page.ratio(ilp, certified, "inference_ms"))
     for line in (
         f"{_tested(about)}. {page.solvers_of(about)}: {slow} ms. hasten: {fast} ms, {faster} as fast.",
         f"Of hasten's answers {same} are the solver's, {proved} proved without it.",
-        f"Greedy search takes {short(greedy['inference_ms'])} ms, but {1 - greedy['validity']:.0%} of its answers "
+        f"Greedy search takes {page.short(greedy['inference_ms'])} ms, but {1 - greedy['validity']:.0%} of its answers "
         "break a constraint.",
     ):
         console.print(line, highlight=False, markup=False)
-    learned = find(rows, Model.SPEEDUP, 2)
+    learned = page.find(rows, Model.SPEEDUP, 2)
     shown = {"ILP solver": ilp, "hasten, certified": certified, "learned search, b=2": learned, "greedy search": greedy}
     columns = [
         column("", "name"),
-        column("solver's\nanswer", "exact_match", percent),
-        column("valid", "validity", percent),
-        column("relation\nF1", "relation_f1_gold", fixed),
-        column("inference\nms", "inference_ms", short),
-        column("with features\nms", "time_ms", short),
+        column("solver's\nanswer", "exact_match", page.percent),
+        column("valid", "validity", page.percent),
+        column("relation\nF1", "relation_f1_gold", page.fixed),
+        column("inference\nms", "inference_ms", page.short),
+        column("with features\nms", "time_ms", page.short),
     ]
     lines: list[Line] = [({**row, "name": name}, "best" if row is certified else "") for name, row in shown.items()]
-    console.print(terminal_table(columns, lines))
+    console.print(page.terminal_table(columns, lines))
 
 
 FROM_VECTORS = "times begin with the encoder’s word vectors, which take far longer"
@@ -286,10 +194,6 @@ BLACK_BOXES: Mapping[str, str] = {
 WEIGHTS = (
     "What the speedup search (beam 2) learned from the black box’s answers alone. A positive weight draws the "
     "search towards a combination, a negative one away from it, in the unit of the costs."
-)
-GRAPHS = (
-    "Test sentences on which greedy search goes wrong. What differs from the ILP’s answer is orange; a dashed arc "
-    "is a relation that the ILP has and this answer lacks."
 )
 STEPS = (
     "How greedy search and the learned search label a sentence, where they lose the ILP’s answer, and how that "
@@ -307,66 +211,50 @@ def render(results: Entry) -> str:
     about: Entry = results.get("about") or {}
     rows: list[Entry] = list(results.get("rows") or ())
     paper: list[Entry] = list(results.get("paper") or ())
-    calibrations: list[Entry] = list(results.get("calibration") or ())
     facts = dict(about)
-    for key, shown in (("proved_unlabeled", percent), ("label_unlabeled_ms", lambda ms: f"{fixed(ms, 1)} ms")):
-        if number(facts.get(key)) is not None:
-            facts[key] = shown(facts[key])
+    if page.number(facts.get("proved_unlabeled")) is not None:
+        facts["proved_unlabeled"] = page.percent(facts["proved_unlabeled"])
     if isinstance(facts.get("unreachable"), Mapping):
         facts["unreachable"] = facts["unreachable"].get("in_words")
-    if facts.get("split") == []:
-        facts["split"] = "none: drawn"
     sections = {
         "Speed and accuracy": time_against_accuracy(rows, paper),
-        "Sentences": _sentences(results.get("examples") or (), about),
-        "Tables": join(tables(rows, paper, about, calibrations), calibration(results)),
+        "Sentences": _sentences(results.get("examples") or ()),
+        "Tables": tables(rows, paper, about),
         "Figures": draw_figures(results),
-        "Amortized inference": amortized(results),
         "Learned weights": join(tag("p", WEIGHTS), draw_weights(results.get("weights") or ())),
         "What was run": page.what_was_run(facts),
     }
-    calibrates = (number(about.get("n_unlabeled")) or 0) - (number(about.get("n_learned")) or 0)
-    black_box = BLACK_BOXES.get(str(about.get("black_box")), f"a black box ({text(about.get('black_box'))})")
+    calibrates = (page.number(about.get("n_unlabeled")) or 0) - (page.number(about.get("n_learned")) or 0)
+    black_box = BLACK_BOXES.get(str(about.get("black_box")), f"a black box ({page.text(about.get('black_box'))})")
     lead = (
-        f"{text(about.get('source') or 'A corpus without a name')}: {black_box} on "
-        f"{counted(about.get('n_train'), 'labelled sentence')}, a speedup learned from its answers to "
-        f"{whole(about.get('n_learned'))} sentences without labels"
-        f"{f' ({whole(calibrates)} more calibrate θ)' if calibrates > 0 else ''}, both tested on "
-        f"{whole(about.get('n_test'))}. {page.how_timed(about)}"
+        f"{page.text(about.get('source') or 'A corpus without a name')}: {black_box} on "
+        f"{page.counted(about.get('n_train'), 'labelled sentence')}, a speedup learned from its answers to "
+        f"{page.whole(about.get('n_learned'))} sentences without labels"
+        f"{f' ({page.whole(calibrates)} more calibrate θ)' if calibrates > 0 else ''}, both tested on "
+        f"{page.whole(about.get('n_test'))}. {page.how_timed(about)}"
     )
     return page.page("Joint entities and relations", lead, _tiles(rows, about), sections, about)
 
 
 def _tiles(rows: Sequence[Entry], about: Entry) -> Iterator[page.Tile]:
-    ilp, certified, speedup = (page.find(rows, *key) for key in ((Model.ILP,), (Model.CERTIFIED,), (Model.SPEEDUP, 2)))
-    yield fixed(certified.get("exact_match")), "exact match", "certified answers that are the ILP’s"
-    yield fixed(certified.get("validity")), "validity", "certified answers that break no constraint"
-    calls, proved = (number(certified.get(key)) for key in ("solver_calls", "proved"))
-    n = number(about.get("n_test"))
-    if calls is not None and proved is not None and n is not None:
-        calls = max(calls, round((1.0 - proved) * n))  # as counted, or as its proofs imply
-    yield whole(calls), "solver calls", f"for {whole(n)} sentences: {percent(proved)} proved without"
-    faster = times(page.ratio(ilp, certified, "inference_ms"))
-    yield faster, "faster inference", f"certified, against {page.solvers_of(about)}, costs given"
-    yield times(page.ratio(ilp, certified, "time_ms")), "faster end to end", "the same, with feature extraction"
+    certified, speedup = page.find(rows, Model.CERTIFIED), page.find(rows, Model.SPEEDUP, 2)
+    yield from page.tiles(rows, certified, about, "sentence")
+    yield page.fixed(certified.get("validity")), "validity", "certified answers that break no constraint"
     alone = "the learned search alone, averaged weights, beam 2"
-    yield fixed(speedup.get("relation_f1_ilp")), "relation F1 against the ILP", alone
+    yield page.fixed(speedup.get("relation_f1_ilp")), "relation F1 against the ILP", alone
 
 
-def _sentences(examples: Sequence[Entry], about: Entry) -> Html:
-    """Returns test sentences as graphs, one drawing per method, and those that have traces step by step."""
-    if not examples:
-        return page.empty("No sentence on which the methods differ was kept.")
+def _sentences(found: Sequence[Entry]) -> Html:
+    """Returns test sentences with the labels of each method, and those that have traces step by step."""
     unfolding = []
-    for example in examples:
+    for example in found:
         try:
             traces = example["traces"]
             parts = [Html(Trace.from_dict(each).section()) for each in (*traces["searches"], traces["proof"])]
         except (AttributeError, IndexError, KeyError, TypeError, ValueError, OverflowError):  # missing, or damaged
             continue
-        words = " ".join(str(token) for token in example.get("tokens") or ())
+        words = " ".join(str(word) for word, _ in example.get("words") or ())
         bodies = Html(on_a_page(*(tag("div", part, class_="part") for part in parts)))
         unfolding.append(tag("details", tag("summary", words), bodies, class_="trace"))
-    drawn = draw_examples(examples, [str(name) for name in about.get("entity_labels") or ()])
     steps = [tag("h3", "Step by step"), tag("p", STEPS, class_="unfold"), unfolding] if unfolding else []
-    return join(tag("p", GRAPHS), drawn, steps)
+    return join(examples.draw(found), steps)

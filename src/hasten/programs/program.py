@@ -204,8 +204,6 @@ class Program:
         if solving.found.only_solver:
             return self._or_start(self._solve_as_given(c, solver, seconds, gap, start), c, start)
         seen = solving.costs.look(c, sign)
-        if seen.outcome == kernels.OPEN and seconds == math.inf:
-            seen = solving.prove_at_once(solving.way(solver), seen)
         if seen.outcome in (kernels.PROVED, kernels.INFEASIBLE):
             return self._proved(c, seen, constant)
         way = solving.way(solver)._replace(gap=gap, start=start)
@@ -246,8 +244,6 @@ class Program:
             return Answers.of(self.statement, answers)
         else:
             seen = solving.costs.look_at_all(matrix, sign)
-            if time_limit is None:
-                solving.prove_few(solving.way(solver), seen)
         (left,) = (seen.outcome != kernels.PROVED).nonzero()
 
         def tell(done: int, of: int) -> None:

@@ -29,10 +29,9 @@ from hasten.programs.state import FirstLook, Recognised
 from hasten.programs.statement import Statement
 from hasten.proof.branch.certify import certify_ruled, certify_some
 from hasten.proof.certifier import Certifier
-from hasten.proof.outcome import BOUND, OPEN, OUTCOME, PROVED
+from hasten.proof.outcome import OPEN
 from hasten.solvers import Progress, Solver, make_solver
-from hasten.solvers.base import LATE, answer
-from hasten.solvers.failures import OnError
+from hasten.solvers.base import LATE, OnError, answer
 from hasten.solvers.portfolio import Race
 from hasten.speedup.black_box import better, out_of_time, prove_or_solve, prove_or_solve_one, solve_one, unknown
 from hasten.speedup.effort import AIDED, ALONE, TRIES, Effort, Schedule
@@ -43,7 +42,6 @@ from hasten.support.threads import Cache, Work
 
 log = logging.getLogger(__name__)
 WITHOUT_LIMIT = Certifier()
-FEW = 32  # objectives that are settled one by one: more are faster as a batch
 HEAD_START = 0.03  # seconds for a proof before HiGHS works beside it
 COMPILING = 2.0  # seconds for HiGHS before a proof that has to be compiled first begins
 _SHARED: dict[str, Solver] = {}  # by name, for all programs: some take long to load, and "auto" learns from all of them
@@ -181,28 +179,6 @@ class Solving:
             _SHARED[way.asked] = make_solver(way.asked)
         return _SHARED[way.asked]
 
-    def prove_at_once(self, way: AskedSolver, seen: FirstLook) -> FirstLook:
-        """Sweeps and branches at once after a first look, as long as no proof has failed or taken long."""
-        if way.effort.compared or seen.outcome != OPEN:
-            return seen
-        began = time.perf_counter()
-        found = WITHOUT_LIMIT.settle(self.structure, seen.cost, seen.bound, seen.size)
-        if found is None or found.facts.item(OUTCOME) == OPEN:
-            return seen
-        outcome = found.facts.item(OUTCOME)
-        x = self.costs.values(found.labels, 1)[0] if outcome == PROVED else seen.x
-        way.effort.answered(True, time.perf_counter() - began)
-        return FirstLook(outcome, found.values.item(BOUND), seen.size, seen.cost, x)
-
-    def prove_few(self, way: AskedSolver, seen: FirstLook) -> None:
-        """Proves several objectives one by one where a first look left few open: a batch would take longer."""
-        (left,) = (seen.outcome == OPEN).nonzero()
-        for p in left.tolist() if left.size <= FEW else ():
-            settled = self.prove_at_once(way, seen.one(p))
-            if settled.outcome != PROVED:  # those after it may well be like it
-                return
-            seen.outcome[p], seen.bound[p], seen.x[p] = settled.outcome, settled.bound, settled.x
-
     def prove_one(
         self,
         way: AskedSolver,
@@ -309,7 +285,7 @@ class Solving:
             limits=Limits(limit),
             progress=progress,
             on_error=OnError.RAISE,
-            schedule=Schedule(self.structure, asked, limit is not None, way.clock),
+            schedule=Schedule(self.structure, asked.name, limit is not None, way.clock),
         )[0]
 
 

@@ -1,10 +1,11 @@
 """Proof: certifying an answer without a solver (the idea of the paper's §3.1, made exact).
 
-Steps, each only where the one before left something open (`hasten.proof.steps`): *cut* what is a smallest cut of a
-network; *look* whether the cheapest labels fit, and *repair* the few constraints that they break; *eliminate* variables
-of low degree exactly; *tally* what rules count; fix labels by *persistency*; *sweep* messages that raise a lower bound,
-and *branch*; eliminate all by large tables; within a limit of time, *improve* both until it is over. A labelling that
-costs no more than the bound, within `TOLERANCE`, *is* an optimum of the integer program.
+Each step is taken only on the problems that the steps before it left open (`hasten.proof.steps`). *Cut* finds a
+smallest cut of a network. *Look* tries the cheapest label of each variable, *repair* mends the few constraints that
+these break. *Eliminate* minimises variables of low degree out, exactly; *tally* does so with counters of the rules.
+*Persistency* fixes labels. *Sweep* sends messages, which raise a lower bound; *branch* searches under it. *Full
+elimination* takes large tables. *Improve* goes on until the time is over, if time is limited. A labelling that costs no
+more than the bound, within `TOLERANCE`, *is* an optimum of the integer program.
 """
 
 from __future__ import annotations
@@ -23,16 +24,13 @@ from hasten.model.compiled import Compiled
 from hasten.model.problem import Problem, check_one
 from hasten.model.solution import Solution, Solutions
 from hasten.model.structure import Structure
-from hasten.proof.branch import BRANCHING, BranchPlan
-from hasten.proof.elimination.plan import reduce
 from hasten.proof.improve import IMPROVING, Improvement
 from hasten.proof.outcome import BOUND, LOOK, OPEN, OUTCOME, SIZE, STEP, STOPPED, Proofs, nothing_known
 from hasten.proof.plan import MAX_SWEEPS, ProofPlan, Step, Work
 from hasten.proof.ranking import MinMarginals, Ranking, best_labellings, min_marginals
-from hasten.proof.recorder import MOST_WORK, EnoughError, ProofRecorder
-from hasten.proof.report import STEPS, Report, solution_of, solutions_of, start_from
+from hasten.proof.recorder import traced
+from hasten.proof.report import Report, solution_of, solutions_of, start_from
 from hasten.proof.steps import AFTER_LOOKING, BEFORE_IMPROVING, prove
-from hasten.support.arrays import FloatArray, plain
 from hasten.support.checks import check_limit, check_switch, check_whole
 from hasten.support.clock import NEVER, Clock, Stop, now
 from hasten.trace.events import Trace
@@ -43,21 +41,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Certifier:
-    """Proves what a search found, or finds and proves something better.
+    """Proves the answer of a search, or finds and proves a better one.
 
     Effort, step by step (looking and repairing have no settings):
 
     max_join
         The most sums that eliminating one variable may take. 0 eliminates nothing. None, the default, eliminates
-        what is cheaper to eliminate than to leave.
+        the variables that are cheaper to eliminate than to leave.
     max_sweeps
         The most sweeps that raise the bound. At least 1; they end early once they gain too little to matter.
     max_nodes
-        The most nodes of the branching. 0 does not branch. None allows 20,000; 100,000 where few labels are left; on
-        graphs of small treewidth what takes as long as eliminating them; and only what takes a few milliseconds (and
-        500 at least) where rules are left, which solvers may be better at.
+        The most nodes of the branching. 0 does not branch. None allows 20,000, or 100,000 where few labels are left.
+        On graphs of small treewidth it allows as many as take as long as full elimination. Where rules are left, which
+        solvers may be better at, it allows 500, or a few milliseconds.
 
-    Limits, in seconds of the wall clock; after that you get the best labelling and bound so far, and the status tells:
+    Limits, in seconds of the wall clock. After that you get the best labelling and bound so far; the status says so:
 
     time_limit
         How long a problem may take. None, the default, is no limit.
@@ -98,8 +96,8 @@ class Certifier:
         *,
         n_jobs: int = 1,
     ) -> Solution | Solutions:
-        """Certifies a problem or a batch, starting from what a search found, if given."""
-        if isinstance(problems, Problem) and found is None:  # a batch of one, without what only batches need
+        """Certifies a problem or a batch, starting from the answers of a search, if given."""
+        if isinstance(problems, Problem) and found is None:  # a batch of one, by the shortest path
             work = self._work_on_one(problems.structure, arrays_of(problems))
             prove(work, ONLY)
             return solution_of(problems, work.proofs)
@@ -114,23 +112,13 @@ class Certifier:
     def after_looking(self, problem: Problem, bound: float, size: float) -> Solution:
         """Certifies a problem that looking left open, with the bound and the size of the terms that it returned."""
         work = self._work_on_one(problem.structure, arrays_of(problem))
-        _note_look(work.proofs, bound, size)
+        values, facts = work.proofs.values, work.proofs.facts
+        values[BOUND, 0], values[SIZE, 0], facts[STEP, 0] = bound, size, LOOK
         prove(work, ONLY, AFTER_LOOKING)
         return solution_of(problem, work.proofs)
 
-    def settle(self, structure: Structure, cost: FloatArray, bound: float, size: float) -> Proofs | None:
-        """Branches at once on raw costs that looking left open, if it is known that no other step would come before."""
-        part: BranchPlan | None = self._plan(structure.compiled).parts.get(BRANCHING)
-        limited = self.time_limit is not None or self.call_limit is not None
-        if part is None or not part.is_next or limited or (bound == -math.inf and not part.needs_no_bound):
-            return None
-        work = self._work_on_one(structure, BatchArrays(structure.compiled.place, cost, plain(structure.graph.table)))
-        _note_look(work.proofs, bound, size)
-        BRANCHING.run(work, ONLY)
-        return work.proofs
-
     def report(self, problems: Problem | Batch | Sequence[Problem], found: Solutions | None = None) -> Report:
-        """Certifies a batch and tells what it took."""
+        """Certifies a batch, and reports the last step, the sweeps and the nodes of each problem."""
         batch = as_batch(problems).resolved()
         work = self._work_on(batch, found, 1)
         prove(work, batch.order)
@@ -139,8 +127,8 @@ class Certifier:
     def improving(self, problem: Problem, found: Solution | None = None, stop: Stop = NEVER) -> Answers:
         """Returns an iterator: an answer at once, then each better one, and each higher bound, until one is proved.
 
-        It also ends when time is up, or another thread asks to `stop`; the last answer is what a call would return.
-        Without a limit of time it goes on until something is proved: stop when an answer is good enough.
+        It also ends when time is up, or another thread sets `stop`. The last answer is the one that a call returns.
+        Without a limit of time it goes on until an answer is proved: stop when one is good enough.
 
         >>> for answer in Certifier(time_limit=60).improving(problem):  # doctest: +SKIP
         ...     if answer.gap < 0.01 * abs(answer.cost):
@@ -163,7 +151,7 @@ class Certifier:
         return best_labellings(problem, k, self._plan(problem.structure.compiled), self._clock(1) or Clock())
 
     def min_marginals(self, problem: Problem) -> MinMarginals:
-        """Returns what the best labelling with each label costs, each proved as far as the effort goes.
+        """Returns the cost of the best labelling with each label, each proved as far as the effort goes.
 
         The limits of time are those of the whole call.
         """
@@ -180,10 +168,10 @@ class Certifier:
     def certificate(self, problem: Problem, answer: Solution | None = None) -> Certificate:
         """Certifies a problem and writes the proof down, in steps that `python -m hasten.certificate` checks.
 
-        That takes longer than the proof. Of a problem that stays open it says what every labelling costs at least. The
-        upper limit is what an `answer` costs, if one is given, or else what the one that is found here costs. With
-        `max_join=0` the proof sends messages and splits, and may be saved in VIPR's format. The limits of time are
-        those of the whole call; a proof that takes longer is written as far as it comes, with the bound that it shows.
+        Writing takes longer than the proof. For a problem that stays open the certificate shows a lower bound. Its
+        upper limit is the cost of `answer`, if given, or else of the answer found here. With `max_join=0` the proof
+        sends messages and splits, and may be saved in VIPR's format. The limits of time are those of the whole call; a
+        proof that takes longer is written as far as it comes, with the bound that it shows.
         """
         from hasten.certificates.writing import Certificate
         from hasten.proof.outline import outline
@@ -197,23 +185,13 @@ class Certifier:
         )
 
     def trace(self, problem: Problem, *, names: Sequence[str] | None = None) -> Trace:
-        """Certifies slowly and returns what it did, step by step: a value that prints, draws itself, and is plain data.
+        """Certifies slowly and returns a log of the steps: a value that prints, draws itself, and is plain data.
 
         `names` are what people call the variables, one for each. Limits of time do not count.
         """
         check_one(problem)
         unlimited = replace(self, time_limit=None, call_limit=None)
-        report = unlimited.report(problem)
-        step, n_sweeps, n_nodes = STEPS[report.step[0] - 1], int(report.n_sweeps[0]), int(report.n_nodes[0])
-        reduction = reduce(problem.structure.compiled, self.max_join)
-        recorder = ProofRecorder(problem, names, reduction, MOST_WORK, n_nodes)
-        solution, watched = report.solutions.only(problem), True
-        try:
-            with recorder.watching():
-                solution = unlimited(problem)
-        except EnoughError:
-            watched = False
-        return recorder.trace(solution, watched, step, n_sweeps, n_nodes)
+        return traced(problem, names, unlimited.report(problem), unlimited, self._plan(problem.structure.compiled))
 
     def _plan(self, shape: Compiled) -> ProofPlan:
         key = ProofPlan, self.max_join, self.max_sweeps, self.max_nodes
@@ -240,7 +218,7 @@ class Certifier:
         return work
 
     def _clock(self, n: int, stop: Stop = NEVER) -> Clock | None:
-        """Returns a clock for `n` problems, if there are limits; what is planned for the problems counts as well."""
+        """Returns a clock for `n` problems, if there are limits; the time for planning counts as well."""
         if self.time_limit is None and self.call_limit is None and stop is NEVER:
             return None
         together = math.inf if self.call_limit is None else self.call_limit
@@ -248,15 +226,10 @@ class Certifier:
         return Clock(self.time_limit, together, stop)
 
 
-def _note_look(proofs: Proofs, bound: float, size: float) -> None:
-    """Notes what looking returned of the only problem."""
-    proofs.values[BOUND, 0], proofs.values[SIZE, 0], proofs.facts[STEP, 0] = bound, size, LOOK
-
-
 class Answers(Iterator[Solution]):
-    """Answers, each cheaper than the one before, or with a higher bound; the last one is proved, or time was up.
+    """Answers, each cheaper than the one before or with a higher bound; the last one is proved, or time was up.
 
-    Made by `Certifier.improving`. The work waits between two answers. `tell` is called with each of them.
+    Made by `Certifier.improving`. The proof pauses between two answers. `tell`, if set, is called with each answer.
     """
 
     tell: Callable[[Solution], None] | None = None
@@ -284,12 +257,12 @@ class Answers(Iterator[Solution]):
         return self.answer
 
     def within(self, seconds: float) -> Solution:
-        """Returns the best answer after so many seconds more, or once it is proved."""
+        """Returns the best answer after some more seconds, or once it is proved."""
         self._go(min(self._until, now() + seconds), changed=False)
         return self.answer
 
     def _go(self, until: float, changed: bool) -> bool:
-        """Goes on until a time, or until something has `changed`; whether the problem is still open, and time left."""
+        """Goes on until a time, or until the answer or the bound has `changed`; returns whether it stopped for that."""
         values, facts = self._work.proofs.values, self._work.proofs.facts
         known = values[:2, 0].tolist()
         while self._improvement is not None and self._improvement.go(until):

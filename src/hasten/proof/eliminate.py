@@ -40,7 +40,7 @@ SPEED = 5e-9  # seconds that a sum takes at most
 class FullPlan(NamedTuple):
     """A plan that eliminates everything."""
 
-    addresses: IntArray  # (1, 2) those of the reduction
+    addresses: IntArray  # (1, 2) of the reduction
     relaxed: bool  # whether a bound, after looking or a cut, is the optimum without rules, which this would find again
     seconds: float
 
@@ -106,7 +106,7 @@ def settle(
 
 @driver
 def eliminate_some(arrays: Arrays, problems: IntArray, state: State, reduced: IntArray, watch: IntArray) -> None:
-    """Certifies some problems of which elimination leaves nothing; those that break a rule stay open."""
+    """Certifies problems of which elimination leaves nothing; they stay open if they break a rule."""
     batch, proofs = BatchArrays(*arrays), Proofs(*state)
     n_work, n_variables = 0, 0
     for x in range(problems.size):
@@ -146,7 +146,7 @@ def is_alike(batch: BatchArrays, reduced: IntArray, problems: IntArray, x: int, 
 
 @driver
 def eliminate_alike(arrays: Arrays, problems: IntArray, state: State, reduced: IntArray, watch: IntArray) -> None:
-    """Certifies the same, eight problems of one structure at a time."""
+    """Does the same as `eliminate_some`, for eight problems of one structure at a time."""
     batch, proofs = BatchArrays(*arrays), Proofs(*state)
     n_entries, n_variables, n_labels = 0, 0, 0
     for x in range(problems.size):

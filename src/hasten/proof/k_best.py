@@ -1,11 +1,13 @@
 """The k best labellings, in order: a dive that keeps several labellings.
 
-What elimination leaves is searched as in a dive. Each of its labellings is completed in every way that is cheap enough,
-eliminated variables in reverse: the derived tables hold, exactly, what all variables before one can still cost.
+The variables that elimination leaves are searched as in a dive. Each labelling of them is completed in every way that
+is cheap enough, eliminated variables in reverse: the derived tables hold, exactly, the least cost of all variables
+before one.
 
-What is left out costs at least the k-th labelling less `FINE` of its allowance and rounding, or, while fewer are known,
-more than a *ceiling*: that of the nearest few labellings that differ from a first one in one choice. What was found
-above it is dropped when it falls. A search below it that ends with fewer than k starts again with a higher one.
+Each part that is left out costs at least as much as the k-th labelling less `FINE` of its allowance and rounding. While
+fewer than k are known, it costs more than a *ceiling*: the cost of a few labellings that differ from the first one in
+one choice. Labellings above the ceiling are dropped when it falls. A search that finds fewer than k below it starts
+again with a higher one.
 """
 
 from __future__ import annotations
@@ -39,11 +41,11 @@ from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.clock import AT
 
 N_FOUND, RANKED_NODES, RANKED_ALL = 0, 1, 2  # facts: labellings found, nodes taken, whether the search ended
-CEILING, RANKED_BOUND = 0, 1  # values: what k labellings keep below; a bound on all
+CEILING, RANKED_BOUND = 0, 1  # values: the cost that labellings keep below; a bound on all
 
 
 class Ranking(NamedTuple):
-    """The best labellings so far, and what limits the search for others."""
+    """The best labellings so far, and the state of the search for others."""
 
     cost: FloatArray  # (k,) the least first
     slot: IntArray  # (k,) where the labels of each are; behind them, places that are free
@@ -64,7 +66,7 @@ class Limits(NamedTuple):
 class Restoring(NamedTuple):
     """Scratch space to put variables back: a level for each elimination step."""
 
-    total: FloatArray  # (N + 1,) what a level costs at least
+    total: FloatArray  # (N + 1,) the least cost of each level
     sum: IntArray  # (N,) the next sum to try
     end: IntArray  # (N,) one past the last
     smallest: FloatArray  # (k,) for the ceiling
@@ -125,7 +127,7 @@ def lower_ceiling(
     ranking: Ranking,
     limits: Limits,
 ) -> None:
-    """Completes the labels of what is left at their best, and sees what some labellings near that cost at most."""
+    """Completes the labels of the rest at their best, and lowers the ceiling to the cost of labellings near that."""
     _, cost, table = instance
     plan, work = reduced.plan, reduced.left.table
     k, n_known = limits.near, 1
@@ -171,7 +173,7 @@ def complete_all(
     limits: Limits,
     watch: IntArray,
 ) -> bool:
-    """Completes the labels of what is left, which cost `total`, in every way that is cheap enough; false if stopped."""
+    """Completes the labels of the rest, which cost `total`, in every way that is cheap enough; false if stopped."""
     graph, cost, table = instance
     plan, work = reduced.plan, reduced.left.table
     n_steps = plan.variable.size
@@ -222,7 +224,7 @@ def dive_for_all(
     ranking: Ranking,
     limits: Limits,
 ) -> bool:
-    """Searches the labellings of what is left depth first, as `dive` does, and completes each; false if stopped."""
+    """Searches the labellings of the rest depth first, as `dive` does, and completes each; false if stopped."""
     plan, facts = reduced.plan, ranking.facts
     small, kept_cost, work = reduced.left
     if not prepare(small, kept_cost, work, dual, tree):

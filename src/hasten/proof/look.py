@@ -6,7 +6,7 @@ ascent on the dual of sweeps, with messages that are zero elsewhere. If no facto
 costs exactly the bound.
 
 Any messages give a valid bound; rounding is added up on the way. With u half of eps, an update that takes beliefs `b`
-and gives back `n` leaves each belief within u * (2 |b| + |n|) of what the messages say, and the factor's own part above
+and gives back `n` leaves each belief within u * (2 |b| + |n|) of the sum of messages, and the factor's own part above
 -(arity + 1) * eps * (sum of the largest |b| + |n|). `repair` subtracts twice the sum of both.
 """
 
@@ -30,12 +30,12 @@ from hasten.proof.sweep.multipliers import least_of
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.clock import ALL
 
-SHARE = 4  # repairing pays where at most one factor is broken for each so many variables
-MOST_BROKEN = 32  # and where so many are broken in all
+SHARE = 4  # variables for each broken factor at least, for repairing to pay
+MOST_BROKEN = 32  # factors in all, at most
 LARGE = 64  # variables from which on something is always broken
 SPEED = 1e-8  # seconds that looking takes at most for each label, entry and slot
 TIGHT = 1e-10  # a factor whose own part is larger than this, relatively, is broken
-WIDE = 2  # factors of more variables know more of what each label costs: they are repaired before others
+WIDE = 2  # factors of more variables are repaired before others: they tell the costs of labels better
 
 
 class LookPlan(NamedTuple):
@@ -50,7 +50,7 @@ class Looking:
     def plan(self, plan: ProofPlan) -> LookPlan | None:
         """Returns a plan unless eliminating takes no longer than looking, and looking is unlikely to prove anything.
 
-        That is so where nothing is left of large problems, and of those with tables that do more than forbid.
+        Looking is unlikely to prove anything of large problems, and where tables do more than forbid.
         """
         graph = plan.shape.graph
         unlikely = graph.soft_at.size or (len(graph.order) > LARGE and plan.shape.is_forest)
@@ -122,8 +122,8 @@ class Repair(NamedTuple):
     """Scratch space; between problems nothing is touched and nothing waits."""
 
     belief: FloatArray  # (L,) costs with messages; inf for a label that is out
-    message: FloatArray  # (messages,) those of the factors touched
-    value: FloatArray  # (tuples of one factor,) what each tuple costs
+    message: FloatArray  # (messages,) of the factors touched
+    value: FloatArray  # (tuples of one factor,) the cost of each tuple
     marginal: FloatArray  # (labels of one variable,)
     touched: IntArray  # (F,) the factors that have messages
     has_messages: IntArray  # (F,) whether
@@ -132,7 +132,7 @@ class Repair(NamedTuple):
 
 
 class Space(NamedTuple):
-    """How much scratch space the largest of some graphs needs."""
+    """How much scratch space the largest graph of a call needs."""
 
     labels: int
     messages: int
@@ -254,7 +254,7 @@ def clear(scratch: Repair, n_touched: int, n_waiting: int) -> None:
 
 @kernel
 def update(graph: Graph, table: FloatArray, f: int, scratch: Repair, labels: IntArray) -> tuple[int, float]:
-    """Moves the variables of factor `f` to its cheapest tuple, and raises the bound by what that costs.
+    """Moves the variables of factor `f` to its cheapest tuple, and raises the bound by the cost of that.
 
     Returns which slots changed their labels, a bit each (-1: no tuple is left), and the sum of the largest magnitudes.
     """
@@ -315,9 +315,9 @@ def update(graph: Graph, table: FloatArray, f: int, scratch: Repair, labels: Int
 
 @kernel
 def lower_bound(graph: Graph, scratch: Repair, error: float) -> float:
-    """Returns the sum of the least beliefs, less what rounding can be, `error` being what updates added to that.
+    """Returns the sum of the least beliefs, less all possible rounding, to which updates added `error`.
 
-    It is -inf where that overflows, or a variable has no label left: later steps report this.
+    It is -inf where the sum overflows, or a variable has no label left: later steps report this.
     """
     total, size = 0.0, 0.0
     for v in range(graph.order.size):

@@ -1,7 +1,7 @@
 """Looking at objectives: from the objective of a program to the values of its columns in one call.
 
-Each step from one to the other, in Python, would take as long as looking does. Values of other answers are written here
-as well.
+In Python, each step on the way would take as long as looking does. The values of other answers are written here as
+well.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Columns(Record):
 
     column: IntArray  # (L,) the column that a label sets, -1 for none
     value: FloatArray  # (L,) the value that it sets it to
-    base: FloatArray  # (L,) what it costs whatever the objective
+    base: FloatArray  # (L,) the cost of each label under every objective
     fixed: FloatArray  # (n,) the columns that no label sets: their values; 0 for all others
     graph: IntArray  # (1,) the address of the graph
     looks: IntArray  # (1,) whether a proof begins with looking
@@ -47,7 +47,7 @@ def set_columns(columns: Columns, graph: Graph, labels: IntArray, x: FloatArray)
 
 @driver
 def write_values(address: int, labels: IntArray, x: FloatArray) -> None:
-    """Writes the values that each of some labellings stands for, row by row."""
+    """Writes the values of columns for each labelling, row by row."""
     columns = columns_at(address)
     graph = graph_at(columns.graph[0])
     for row in range(x.shape[0]):
@@ -58,7 +58,7 @@ def write_values(address: int, labels: IntArray, x: FloatArray) -> None:
 def look_at_one(
     columns: Columns, objective: FloatArray, sign: float, cost: FloatArray, own: tuple[Repair, IntArray], x: FloatArray
 ) -> tuple[int, float, float]:
-    """Writes what labels cost and, where looking proves an answer, its values.
+    """Writes the costs of labels and, where looking proves an answer, its values.
 
     `sign` is -1 where the objective is maximised. Returns the outcome, a bound, and the size of the terms.
     """
@@ -70,7 +70,7 @@ def look_at_one(
     shift = 0.0
     for j in range(columns.fixed.size):
         shift += columns.fixed[j] * objective[j]
-    for label in range(graph.first[1]):  # what no label decides is added to those of the first variable
+    for label in range(graph.first[1]):  # the rest is added to the labels of the first variable
         cost[label] += sign * shift
     outcome, bound, size = UNTRIED, -np.inf, np.inf
     if columns.looks[0]:
@@ -100,7 +100,7 @@ def look_at_objective(
 def look_at_objectives(
     address: int, objectives: FloatArray, sign: float, cost: FloatArray, x: FloatArray, seen: FloatArray
 ) -> None:
-    """Looks at one objective after the other; each has a row of costs, of values, and of what is seen."""
+    """Looks at one objective after the other; each has a row of costs, of values, and of results."""
     columns = columns_at(address)
     space = space_for(graph_at(columns.graph[0]), Space(0, 0, 0, 0, 0))
     n_floats, n_ints = n_numbers(space)

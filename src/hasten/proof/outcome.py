@@ -1,4 +1,4 @@
-"""The state of a proof, for kernels: what is known of each problem, and by which step. What its terms may come to.
+"""The state of a proof, for kernels: the best labelling and the bound of each problem, and the steps that found them.
 
 The *terms* are costs and table entries. Where all of them are integers, so is every labelling's cost, and a bound may
 be rounded up to one. The numbers here are compiled into kernels (`hasten.jit`).
@@ -17,17 +17,17 @@ from hasten.support.arrays import BoolArray, FloatArray, IntArray
 
 PROVED, OPEN, INFEASIBLE, STOPPED = 0, 1, 2, 3  # outcomes
 UNTRIED = -1  # the outcome of an objective that is not looked at
-GIVEN, LOOK, REPAIR, ELIMINATE, CUT, SWEEP, BRANCH = 0, 1, 2, 3, 4, 5, 6  # the steps; 0: none, or the labels were given
+GIVEN, LOOK, REPAIR, ELIMINATE, CUT, SWEEP, BRANCH = 0, 1, 2, 3, 4, 5, 6  # steps; 0: none, or the labels were given
 BEST, BOUND, SIZE = 0, 1, 2  # values: the best cost so far, a lower bound, the size of the terms
 OUTCOME, STEP, LABELS_BY, N_SWEEPS, N_NODES = 0, 1, 2, 3, 4  # facts; the last step taken, the one that found the labels
 UNFIXED = -1  # in place of the label of a variable that is not fixed
 OVERFLOW = 1e297  # costs of this size: their sums may reach inf, which means forbidden
-MOST = 2.0**32  # of integral terms together: such sums are exact, and rounding in bounds is far below 1
-SURE = 2.0**-20  # how much less than 1 a gap must be at least
+MOST = 2.0**32  # of integral terms together: their sums are exact, and rounding in bounds is far below 1
+SURE = 2.0**-20  # by how much a gap must be less than 1 at least
 
 
 class Proofs(NamedTuple):
-    """The state of the problems of a batch: a row of `values` or `facts` for each kind of knowledge."""
+    """The state of the problems of a batch: a row of `values` or `facts` for each quantity."""
 
     labels: IntArray  # of the whole batch: the best labellings so far
     values: FloatArray  # (3, n)
@@ -35,7 +35,7 @@ class Proofs(NamedTuple):
 
 
 State = tuple[IntArray, FloatArray, IntArray]
-"""`Proofs` as a plain tuple, which is handed to a driver in half the time."""
+"""`Proofs` as a plain tuple, which a driver takes in half the time."""
 
 
 class Fixing(NamedTuple):
@@ -54,7 +54,7 @@ _VALUES, _FACTS = np.array([[np.inf], [-np.inf], [np.inf]]), np.array([[OPEN], [
 
 
 def nothing_known(n: int, n_variables: int) -> Proofs:
-    """Returns the state of `n` problems, with so many variables in all, before the first step."""
+    """Returns the state of `n` problems before the first step; `n_variables` is of all together."""
     labels = np.empty(n_variables, dtype=np.int64)
     if n == 1:
         return Proofs(labels, _VALUES.copy(), _FACTS.copy())
@@ -131,7 +131,7 @@ def tables_alone(graph: Graph, table: FloatArray, total: float) -> tuple[float, 
 
 @kernel
 def rounding(graph: Graph, size: float) -> float:
-    """Returns how far, at most, any sum of one cost per variable and one entry per table can be off.
+    """Returns how far off, at most, any sum of one cost per variable and one entry per table can be.
 
     A sum of n numbers, however it is ordered, is off by less than n * eps times the sum of their magnitudes.
     """
@@ -168,16 +168,16 @@ def are_proved(cost: FloatArray, bound: FloatArray, size: FloatArray) -> BoolArr
 
 
 def prove_met(proofs: Proofs, problems: IntArray) -> None:
-    """Calls those of some problems proved whose best labellings cost no more than their bounds, as `is_proved` says."""
+    """Marks the problems as proved whose best labellings cost no more than their bounds, as `is_proved` says."""
     met = are_proved(*(proofs.values[row, problems] for row in (BEST, BOUND, SIZE)))
     outcome = proofs.facts[OUTCOME, problems]
     proofs.facts[OUTCOME, problems[met & ((outcome == OPEN) | (outcome == STOPPED))]] = PROVED
 
 
 def take_fixed(proofs: Proofs, problems: IntArray, fixing: Fixing, before: FloatArray) -> None:
-    """Subtracts what fixing may lose from the bounds of problems, and says anew whether they are proved.
+    """Subtracts what fixing may lose from the bounds of problems, and decides anew whether they are proved.
 
-    Problems keep the bounds that they had `before` where that ends with lower ones.
+    A problem keeps the bound that it had `before`, if that is higher.
     """
     values, facts = proofs.values, proofs.facts
     some = problems[(fixing.loss[problems] > 0.0) & np.isfinite(values[BOUND, problems])]

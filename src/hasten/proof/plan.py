@@ -1,8 +1,8 @@
 """The plan of a proof, made once for each structure, and the work of carrying it out.
 
 A step of a proof is an object with two methods (`Step`): it plans itself for a structure, and it runs over open
-problems. `hasten.proof.certifier` lists the steps and runs them. A new step, or a new bound, is a module with such an
-object and a line in that list.
+problems. `hasten.proof.steps` lists the steps and runs them. A new step, or a new bound, is a module with an object of
+this kind, and a line in that list.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from hasten.support.threads import Work as Planning
 MAX_SWEEPS = 100  # by default
 LARGE = 2_000  # variables and slots of factors from which on planning may take long
 MOST_SECONDS = 1e6  # that a thread can wait
-BRIEF = 0.05  # seconds: steps that take no longer are taken even where no time is left
+BRIEF = 0.05  # seconds: a step that takes no longer is taken even where no time is left
 NOTHING: dict[Any, object] = {}
 NOBODY = np.zeros(0, dtype=np.int64)  # the numbers of no problems
 
@@ -40,7 +40,7 @@ class RecordPlan:
 
     record: Record
     seconds: float = 0.0
-    n_sums: int = 0  # that it takes, where that is known
+    n_sums: int = 0  # that carrying it out takes, where that is known
 
     @cached_property
     def addresses(self) -> IntArray:
@@ -59,7 +59,7 @@ class Step(Protocol):
     def plan(self, plan: ProofPlan) -> Any:
         """Returns the step's plan for a structure; None if the step is not for it.
 
-        It says how many `seconds` a problem takes at most, nearly always, and at which `addresses` kernels find it.
+        A plan has the `seconds` that a problem takes at most, nearly always, and the `addresses` where kernels find it.
         """
 
     def run(self, work: Work, problems: IntArray) -> None:
@@ -87,9 +87,9 @@ class ProofPlan:
             return self.parts.setdefault(step, step.plan(self))
 
     def part_until(self, step: Step, deadline: float) -> Any:
-        """Returns a step's plan, which may take long to make: at the deadline that goes on, for a later call.
+        """Returns a step's plan. Planning may take long: it goes on after the deadline, for a later call.
 
-        Raises `LeftBehindError` where it is not there in time.
+        Raises `LeftBehindError` if the plan is not ready in time.
         """
         if step in self.parts or len(self.shape.graph.scope) + len(self.shape.graph.order) < LARGE:
             return self.part(step)
@@ -105,15 +105,15 @@ class ProofPlan:
 def plan_for(
     shape: Compiled, max_join: int | None = None, max_sweeps: int = MAX_SWEEPS, max_nodes: int | None = None
 ) -> ProofPlan:
-    """Returns the plan for a shape with some effort; it is made once."""
+    """Returns the plan for a shape with some effort, made once."""
     return shape.made(ProofPlan, max_join, max_sweeps, max_nodes)
 
 
 class Work:
-    """Problems that are being proved, and what is known of them."""
+    """Problems that are being proved, and the state of their proofs."""
 
     structure: IntArray = ONLY  # (n,) the plan of each problem, by number, where there are several
-    clock: Clock | None = None  # with limits, or once something may take long
+    clock: Clock | None = None  # if time is limited, or once a step may take long
     n_jobs: int = 1
     fixing: Fixing = NOTHING_FIXED
     improves: bool = True  # whether to go on with open problems until time is up
@@ -123,7 +123,7 @@ class Work:
         self.plan = plans[0] if len(plans) == 1 else None  # of the only structure
 
     def still_open(self, problems: IntArray) -> IntArray:
-        """Returns those of some problems that are open."""
+        """Returns the problems that are still open."""
         outcomes = self.proofs.facts
         if len(problems) == 1 == outcomes.shape[1]:
             return problems if outcomes.item(OUTCOME) == OPEN else NOBODY
@@ -131,7 +131,7 @@ class Work:
         return left
 
     def taking(self, step: Step, problems: IntArray) -> IntArray:
-        """Returns those of some problems whose structures have a plan for a step. Others are not planned for."""
+        """Returns the problems whose structures have a plan for a step. No other structures are planned for."""
         deadline = math.inf if self.clock is None else self.clock.deadline
         if self.plan is not None:
             part = self.plan.part(step) if deadline == math.inf else self.plan.part_until(step, deadline)
@@ -143,13 +143,13 @@ class Work:
         return some
 
     def plans_of(self, problems: IntArray) -> list[ProofPlan]:
-        """Returns the plan of each of some problems."""
+        """Returns the plan of each problem."""
         if self.plan is not None:
             return [self.plan] * len(problems)
         return [self.plans[s] for s in self.structure[problems].tolist()]
 
     def addresses(self, step: Step, problems: IntArray) -> IntArray:
-        """Returns where the plans of a step lie, for kernels: a row for each of some problems that take it."""
+        """Returns where kernels find the plans of a step: a row for each problem. All of them take the step."""
         if self.plan is not None:
             rows: IntArray = self.plan.part(step).addresses
             return rows if len(problems) == 1 else rows.repeat(len(problems), axis=0)
@@ -160,12 +160,12 @@ class Work:
         return found
 
     def of_each(self, step: Step, problems: IntArray, name: str) -> FloatArray:
-        """Returns a number that the plans of a step have, by its name, for each of some problems that take it."""
+        """Returns an attribute of the plans of a step, as a number for each problem."""
         numbers = np.array([float(getattr(plan.parts.get(step), name, 0)) for plan in self.plans])
         return numbers[self.structure[problems]]
 
     def seconds(self, step: Step, problems: IntArray) -> float:
-        """Returns how many seconds a step on some problems takes at most, nearly always."""
+        """Returns how many seconds a step takes at most, nearly always, on these problems together."""
         if self.plan is not None:
             return float(self.plan.part(step).seconds * len(problems))
         return float(self.of_each(step, problems, "seconds").sum())
@@ -180,10 +180,11 @@ class Work:
         shared: tuple[Any, ...] = (),
         arrays: BatchArrays | None = None,
     ) -> None:
-        """Runs a driver over problems, which takes so many `seconds` at most: in threads, as long as the clock allows.
+        """Runs a driver over problems, in threads, as long as the clock allows; it takes at most `seconds`.
 
-        The driver is given the batch as a plain tuple, the problems, the proofs as a plain tuple, what there is
-        `of_each` problem, what they share, and a stop flag. If it takes less than `anyway`, nobody stops it.
+        The driver is given the batch as a plain tuple, the problems, the proofs as a plain tuple, arrays with a row
+        `of_each` problem, the values that all of them share, and a stop flag. It is not stopped if it takes less
+        than `anyway` seconds.
         """
         proofs, clock = self.proofs, self.clock
         batch = self.arrays if arrays is None else arrays
@@ -207,14 +208,14 @@ class Work:
 
 
 def take_steps(work: Work, problems: IntArray, steps: Sequence[Step]) -> None:
-    """Takes one step after the other on the problems that are still open, and whose structures have a plan for it."""
+    """Takes each step in turn on the problems that are still open and whose structures have a plan for the step."""
     known = work.plan.parts if work.plan is not None else NOTHING
     for step in steps:
-        if known.get(step, step) is None:  # it is known not to be for the only structure
+        if known.get(step, step) is None:  # the only structure has no plan for it
             continue
         try:
             some = work.taking(step, problems)
-        except LeftBehindError:  # no time is left for what is not planned yet
+        except LeftBehindError:  # no time is left to plan the step
             work.proofs.facts[OUTCOME, problems] = STOPPED
             return
         if some.size:

@@ -22,7 +22,7 @@ from hasten.proof import k_best
 from hasten.proof.branch import MAX_NODES, SPEED
 from hasten.proof.elimination.plan import reduce
 from hasten.proof.plan import ProofPlan
-from hasten.support.arrays import BoolArray, FloatArray, IntArray
+from hasten.support.arrays import BoolArray, FloatArray, IntArray, sizes_of
 from hasten.support.checks import check_number, check_whole
 from hasten.support.clock import Clock, now
 
@@ -91,9 +91,7 @@ class MinMarginals:
     @property
     def margin(self) -> FloatArray:
         """For each variable, how much the answer's cost rises at least if the variable has any other label."""
-        excess, own = self.excess.copy(), self.problem.graph.first[: self.problem.n_variables] + self.best.labels
-        excess[own] = np.inf
-        return np.array([each.min(initial=np.inf) for each in self._by_variable(excess)])
+        return second_least(self.excess, self.problem.graph.first[: self.problem.n_variables + 1])
 
     def confidence(self, temperature: float = 1.0) -> FloatArray:
         """For each variable, the share of its answer among its labels, each weighing exp(-excess / temperature).
@@ -101,22 +99,32 @@ class MinMarginals:
         It is 1 where no other label is possible. The temperature, above 0, is in the unit of the costs: choose one on
         held-out data that makes these shares agree with how often answers are right.
         """
-        if isinstance(temperature, int | float | np.number) and not 0.0 < temperature < np.inf:
-            raise ProblemError(f"temperature must be above 0, and finite; got {temperature}.")
-        check_number("temperature", temperature)
-        with np.errstate(over="ignore", under="ignore"):
-            weights = np.exp(-self.excess / temperature)
-        return np.array([1.0 / each.sum() for each in self._by_variable(weights)])
+        return confidence(self.excess, self.problem.graph.first[: self.problem.n_variables + 1], temperature)
 
     def of(self, variable: int) -> dict[str, float]:
-        """Returns what the best labelling with each label of a variable costs, by the label's name."""
+        """Returns the cost of the best labelling with each label of a variable, by the label's name."""
         first = self.problem.graph.first
         kind = self.problem.structure.kinds[variable]
         return dict(zip(kind.labels, self.cost[first[variable] : first[variable + 1]].tolist(), strict=True))
 
-    def _by_variable(self, flat: FloatArray) -> list[FloatArray]:
-        first = self.problem.graph.first
-        return [flat[first[v] : first[v + 1]] for v in range(self.problem.n_variables)]
+
+def second_least(excess: FloatArray, first: IntArray) -> FloatArray:
+    """Returns the second least of each variable's numbers, inf where there is one; `first` says where each starts."""
+    order = np.lexsort((excess, np.arange(len(first) - 1).repeat(sizes_of(first))))
+    several, found = sizes_of(first) > 1, np.full(len(first) - 1, np.inf)
+    found[several] = excess[order[first[:-1][several] + 1]]
+    return found
+
+
+def confidence(excess: FloatArray, first: IntArray, temperature: float) -> FloatArray:
+    """Returns the share of each variable's best label, each weighing exp(-excess / temperature); nan without one."""
+    if isinstance(temperature, int | float | np.number) and not 0.0 < temperature < np.inf:
+        raise ProblemError(f"temperature must be above 0, and finite; got {temperature}.")
+    check_number("temperature", temperature)
+    with np.errstate(over="ignore", under="ignore", divide="ignore"):
+        weights = np.exp(-excess / temperature)
+        total = np.add.reduceat(weights, first[:-1]) if len(first) > 1 else np.zeros(0)
+        return np.where(total > 0.0, 1.0 / total, np.nan)
 
 
 def best_labellings(problem: Problem, k: int, plan: ProofPlan, clock: Clock) -> Ranking:
@@ -159,7 +167,7 @@ def best_labellings(problem: Problem, k: int, plan: ProofPlan, clock: Clock) -> 
 def min_marginals(
     problem: Problem, best: Solution, certify: Callable[[Batch, float], Solutions], deadline: float
 ) -> MinMarginals:
-    """Returns what the best labelling with each label costs, given the best of all, proved as far as `certify` goes.
+    """Returns the cost of the best labelling with each label, given the best of all, proved as far as `certify` goes.
 
     `certify` is told how many seconds are left until the deadline (of `now`). Some steps take no notice of
     that, so that few problems at a time are certified if there is one.

@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from hasten.errors import ProblemError
 from hasten.kernels.layout import Graph
 from hasten.kernels.score import total_cost
@@ -16,12 +14,14 @@ from hasten.model.problem import Problem
 from hasten.model.solution import Solution
 from hasten.proof import look
 from hasten.proof.branch.dive import FINISHED, cheapest_untried, dive
-from hasten.proof.buckets import carry_out
+from hasten.proof.buckets import FULL_ELIMINATION, carry_out
 from hasten.proof.cut import cut_one
 from hasten.proof.cut.persistency import take_sides
-from hasten.proof.elimination.kernels import Plan, Reduction, eliminate
+from hasten.proof.elimination.kernels import eliminate
+from hasten.proof.elimination.plan import reduce
 from hasten.proof.outcome import LOOK, OVERFLOW, cheapest, copy_labels, rounding
-from hasten.proof.report import Step
+from hasten.proof.plan import ProofPlan
+from hasten.proof.report import STEPS, Report, Step
 from hasten.proof.sweep import dual
 from hasten.proof.sweep.sweeping import prove
 from hasten.proof.tally import count as count_rules
@@ -30,7 +30,7 @@ from hasten.support.words import amount, count
 from hasten.trace.events import Belief, Call, Message, ProofStep, Recorder, Trace, Watcher
 
 MOST_SIZE = 1_000_000  # of a problem
-MOST_WORK = 4_000_000  # labels, tuples and sums to go through, interpreted: some ten seconds
+MOST_WORK = 4_000_000  # labels, tuples and sums to go through, interpreted, cuts aside: some ten seconds
 MOST_STEPS = 400  # that are written down
 LARGEST_MESSAGES = 8  # of each step
 MEANING = {
@@ -39,20 +39,34 @@ MEANING = {
     Step.ELIMINATE: "eliminate: minimise variables out, exactly",
     Step.CUT: "cut: two labels a variable, none joined against the others: a smallest cut of a network",
     Step.SWEEP: "sweep: tables send messages to their variables, which raises the bound",
-    Step.BRANCH: "branch: try labels, and leave out what the bound shows to be too expensive",
+    Step.BRANCH: "branch: try labels, and leave out those that the bound shows to be too expensive",
 }
 
 
-class EnoughError(Exception):
-    """The rest would take too long to watch."""
+def traced(
+    problem: Problem,
+    names: Sequence[str] | None,
+    report: Report,
+    certify: Callable[[Problem], Solution],
+    plan: ProofPlan,
+) -> Trace:
+    """Returns a log of `certify` on a problem, given its report; a proof that would take too long is not watched."""
+    recorder, reduction, full = ProofRecorder(problem, names), reduce(plan.shape, plan.max_join), None
+    step, n_sweeps, n_nodes = STEPS[report.step[0] - 1], int(report.n_sweeps[0]), int(report.n_nodes[0])
+    if step is Step.ELIMINATE and not reduction.complete:
+        full = plan.part(FULL_ELIMINATION)
+    work = reduction.n_sums + reduction.size * (n_sweeps + n_nodes) + (0 if full is None else 8 * full.n_sums)
+    solution, watched = report.solutions.only(problem), work <= MOST_WORK
+    if watched:
+        with recorder.watching():
+            solution = certify(problem)
+    return recorder.trace(solution, watched, step, n_sweeps, n_nodes)
 
 
 class ProofRecorder(Recorder):
-    """Watches the kernels of a proof: those that make up steps (`_seen`), and a few more."""
+    """Watches the kernels of a proof: one for each step (`_step`), and a few more."""
 
-    def __init__(
-        self, problem: Problem, names: Sequence[str] | None, reduction: Reduction, work: int, n_nodes: int
-    ) -> None:
+    def __init__(self, problem: Problem, names: Sequence[str] | None) -> None:
         graph = problem.graph
         if len(graph.cell_first) + len(graph.scope) > MOST_SIZE:
             raise ProblemError(
@@ -60,8 +74,6 @@ class ProofRecorder(Recorder):
                 "interpreted. Trace a smaller one; Certifier().report tells which step proved it."
             )
         super().__init__(problem, names)
-        self.size, self.work = reduction.size, work
-        self.expected_nodes = n_nodes  # that the compiled kernels took
         factors = reversed(list(enumerate(problem.structure.factors)))
         self.tables = {each.scope: f"table {each.kind.name}" for f, each in factors if graph.table_at[f] >= 0}
         self.n_left_out = self.n_sweeps = 0
@@ -71,26 +83,19 @@ class ProofRecorder(Recorder):
         self.sweeping: tuple[FloatArray, FloatArray] | None = None  # the costs and tables that sweeps work on
 
     def watchers(self) -> Mapping[Any, Watcher]:
-        """Returns what is called in place of each kernel."""
+        """Returns the functions that are called in place of kernels."""
 
-        def step(name: Step, tell: Tell, work: Callable[[Call], int] = lambda call: 0) -> Watcher:
-            return partial(self._step, name, tell, work)
-
-        sweep = step(Step.SWEEP, self._tell_sweep, lambda call: self.size)
+        sweep = partial(self._step, Step.SWEEP, self._tell_sweep)
         return {
-            look.look: step(Step.LOOK, tell_look),
-            look.update: step(Step.REPAIR, self._tell_update),
-            eliminate: step(Step.ELIMINATE, self._tell_elimination, lambda call: n_sums(call.plan)),
-            carry_out: step(
-                Step.ELIMINATE,
-                self._tell_large,
-                lambda call: 8 * int((np.diff(call.plan.out_first) * call.plan.n_labels).sum()),
-            ),
-            count_rules: step(Step.ELIMINATE, self._tell_counting, lambda call: 8 * int(call.tally.size[0])),
-            cut_one: step(Step.CUT, self._tell_cut, lambda call: 20 * len(call.network.head)),
-            take_sides: step(Step.CUT, tell_roof, lambda call: 20 * len(call.graph.scope)),
-            dive: step(Step.BRANCH, self._tell_dive, self._work_of_dive),
-            cheapest_untried: step(Step.BRANCH, self._tell_split, lambda call: 3 * self.size),
+            look.look: partial(self._step, Step.LOOK, tell_look),
+            look.update: partial(self._step, Step.REPAIR, self._tell_update),
+            eliminate: partial(self._step, Step.ELIMINATE, self._tell_elimination),
+            carry_out: partial(self._step, Step.ELIMINATE, self._tell_large),
+            count_rules: partial(self._step, Step.ELIMINATE, self._tell_counting),
+            cut_one: partial(self._step, Step.CUT, self._tell_cut),
+            take_sides: partial(self._step, Step.CUT, tell_roof),
+            dive: partial(self._step, Step.BRANCH, self._tell_dive),
+            cheapest_untried: partial(self._step, Step.BRANCH, self._tell_split),
             dual.sweep: lambda call: call.run() if self.sweeping is None else sweep(call),  # else a part of branching
             cheapest: self._cheapest,
             look.repair: self._repair,
@@ -104,7 +109,7 @@ class ProofRecorder(Recorder):
         name, known = last.name.lower(), (solution.cost, solution.bound)
         if not watched:
             did = [count(n, name) for n, name in ((n_sweeps, "sweep"), (n_nodes, "node")) if n]
-            text = "The compiled kernels did the rest, which would take too long to watch"
+            text = "The compiled kernels did this, which would take too long to watch"
             text += f": {' and '.join(did)} in all." if did else "."
             self.steps.append(ProofStep(name, text, *known, n_nodes=n_nodes))
         left_out = f"({count(self.n_left_out, 'step')} of branching not written down.) " if self.n_left_out else ""
@@ -118,11 +123,8 @@ class ProofRecorder(Recorder):
         ]
         return self.ended("Proof", explained, solution, beliefs=self.beliefs, watched=watched)
 
-    def _step(self, step: Step, tell: Tell, work: Callable[[Call], int], call: Call) -> Any:
+    def _step(self, step: Step, tell: Tell, call: Call) -> Any:
         """Runs a kernel that makes up a step, and writes the step down, unless there is nothing to tell."""
-        self.work -= work(call)
-        if self.work < 0:
-            raise EnoughError
         if len(self.steps) == MOST_STEPS:
             self.steps.pop()
             self.n_left_out += 1
@@ -185,7 +187,7 @@ class ProofRecorder(Recorder):
         )
 
     def _table(self, graph: Graph, f: int) -> str:
-        """Returns the name of a table; those that elimination makes have none."""
+        """Returns the name of a table; a derived one has none."""
         scope = tuple(self.variables[v] for v in scope_of(graph, f))
         return "a table" if self.eliminated else self.tables.get(scope, "a table")
 
@@ -201,7 +203,7 @@ class ProofRecorder(Recorder):
             for _, f, v, i, sent in sorted(found)[:LARGEST_MESSAGES]
         )
 
-    # -- what is told of a step, in a sentence or two, once its kernel has run
+    # -- a sentence or two on each step, once its kernel has run
 
     def _tell_update(self, call: Call, found: Any) -> str:
         graph, f, scope = call.graph, call.f, scope_of(call.graph, call.f)
@@ -262,15 +264,9 @@ class ProofRecorder(Recorder):
 
     def _tell_dive(self, call: Call, found: Any) -> str:
         outcome, _, n_nodes = found
-        self.work -= int(n_nodes) * self.size
         self.steps[-1].n_nodes = int(n_nodes)
         end = "until nothing cheaper was left." if outcome == FINISHED else "which did not suffice."
         return f"Dive: {count(int(n_nodes), 'node')}, depth first, cheapest label first, {end}"
-
-    def _work_of_dive(self, call: Call) -> int:
-        """Returns how much work a dive takes, where that is too much."""
-        work = min(int(call.max_nodes), self.expected_nodes) * self.size
-        return work if work > self.work else 0
 
     def _tell_split(self, call: Call, i: int) -> str:
         return f"Split: {self.name(call.v)} = {self.labels(call.v)[i]}." if i >= 0 else ""
@@ -293,11 +289,6 @@ def tell_look(call: Call, found: Any) -> str:
 def tell_roof(call: Call, n_fixed: int) -> str:
     """Tells of labels that were fixed."""
     return f"Two labels a variable, no cut: roof duality fixes {n_fixed:,} of {len(call.graph.order):,} variables."
-
-
-def n_sums(plan: Plan) -> int:
-    """Returns how many sums an elimination takes."""
-    return int(plan.sum_first[plan.entry_at[plan.form] + np.diff(plan.out_first)].sum())
 
 
 def verdict(solution: Solution) -> str:

@@ -5,15 +5,30 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import pairwise
 
 import numpy as np
 
 from hasten.errors import ProblemError
+from hasten.kernels.tolerance import EPS
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.soft import complete_answers
 from hasten.model.solution import Solution, Solutions, Source, Status, numbered
-from hasten.proof.outcome import BEST, LABELS_BY, N_NODES, N_SWEEPS, OUTCOME, STEP, Proofs, nothing_known, prove_met
+from hasten.proof.outcome import (
+    BEST,
+    BOUND,
+    LABELS_BY,
+    LOOK,
+    N_NODES,
+    N_SWEEPS,
+    OUTCOME,
+    STEP,
+    STOPPED,
+    Proofs,
+    nothing_known,
+    prove_met,
+)
 from hasten.support.arrays import IntArray
 from hasten.support.words import count
 
@@ -29,12 +44,13 @@ class Step(StrEnum):
     BRANCH = "by branching"
 
 
+AT_ONCE = 64  # problems
 STEPS = tuple(Step)  # a kernel's number for a step is one more than its place
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Report:
-    """Certified answers, and what each took. `str` tells it in a line."""
+    """Certified answers, with the last step, the sweeps and the nodes of each. `str` counts the steps in a line."""
 
     solutions: Solutions
     step: IntArray  # (n,) the last step taken, numbered from 1
@@ -49,7 +65,7 @@ class Report:
 
     @classmethod
     def of(cls, batch: Batch, proofs: Proofs) -> Report:
-        """Reads what kernels wrote."""
+        """Reads the state that kernels left."""
         facts = proofs.facts
         return cls(solutions_of(batch, proofs), facts[STEP], facts[N_SWEEPS], facts[N_NODES])
 
@@ -91,13 +107,35 @@ SOURCES_BY = (Source.SEARCH, *5 * [Source.BOUND], Source.BRANCH)  # by the step 
 STATUS, SOURCE = np.array([numbered(*words) for words in STATUS_AFTER]), numbered(*SOURCES_BY)  # the same in numbers
 
 
+def answer_at_once(batch: Batch, proofs: Proofs) -> None:
+    """Labels each variable at its cheapest where time ran out before anything was found, if that breaks nothing.
+
+    The bound is the sum of all least costs and entries. Its terms are rounded once, and so is their exact sum: together
+    that is less than what is subtracted. Of a large batch only the first problems are labelled: no time is left.
+    """
+    for p in np.flatnonzero((proofs.facts[OUTCOME] == STOPPED) & (proofs.values[BEST] == np.inf))[:AT_ONCE].tolist():
+        problem = batch[p]
+        graph, table, at = problem.graph, problem.table, slice(batch.variable_at[p], batch.variable_at[p + 1])
+        costs = [problem.cost[begin:end] for begin, end in pairwise(graph.first.tolist())]
+        tables = zip(graph.soft_at.tolist(), graph.soft_size.tolist(), graph.soft_count.tolist(), strict=True)
+        terms = [float(each.min()) for each in costs]
+        terms += [count * float(table[begin : begin + size].min()) for begin, size, count in tables]
+        found = Solutions.scored(problem.batch, np.array([int(each.argmin()) for each in costs], dtype=np.int64))
+        if math.isfinite(slip := 2.0 * EPS * math.fsum(map(abs, terms))):
+            proofs.values[BOUND, p] = max(proofs.values[BOUND, p], math.fsum(terms) - slip)
+        if found.valid[0]:
+            proofs.labels[at], proofs.values[BEST, p], proofs.facts[LABELS_BY, p] = found.values, found.cost[0], LOOK
+
+
 def solutions_of(batch: Batch, proofs: Proofs) -> Solutions:
     """Returns the answers that kernels wrote."""
     labels, (cost, bound, _), facts = proofs
-    if batch.soft:
-        prove_met(proofs, complete_answers(batch, labels, cost, bound))
     answered = np.isfinite(cost)
-    if not answered.all():
+    if batch.soft or not answered.all():
+        answer_at_once(batch, proofs)
+        if batch.soft:
+            prove_met(proofs, complete_answers(batch, labels, cost, bound))
+        answered = np.isfinite(cost)
         labels[np.repeat(~answered, batch.n_variables)] = -1
     status, source = STATUS[facts[OUTCOME], answered.view(np.int8)], SOURCE[facts[LABELS_BY]]
     return Solutions(batch, labels, cost, bound, answered, status, source, batch.n_variables.copy())
@@ -107,6 +145,8 @@ def solution_of(problem: Problem, proofs: Proofs) -> Solution:
     """Returns the answer that kernels wrote to the only problem there is."""
     if problem.structure.compiled.indicators is not None:
         prove_met(proofs, complete_answers(problem.batch, proofs.labels, *proofs.values[:2]))
+    if proofs.facts.item(OUTCOME) == STOPPED:
+        answer_at_once(problem.batch, proofs)
     (cost,), (bound,), _ = proofs.values.tolist()
     (outcome,), _, (labels_by,), _, _ = proofs.facts.tolist()
     labels, answered = proofs.labels, cost < math.inf

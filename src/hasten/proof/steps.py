@@ -33,7 +33,7 @@ BEFORE_IMPROVING = STEPS[:-1]
 
 
 def prove(work: Work, problems: IntArray, steps: Sequence[Step] = STEPS) -> None:
-    """Takes one step after the other on the problems that are still open, and whose structures have a plan for it."""
+    """Takes each step in turn on the problems that are still open and whose structures have a plan for the step."""
     take_steps(work, problems, steps)
 
 

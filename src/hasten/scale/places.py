@@ -12,7 +12,7 @@ import io
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -152,16 +152,6 @@ def is_empty(path: str) -> bool:
         system, inner = _system(path)
         return not system.exists(inner) or not system.ls(inner)
     return not os.path.exists(path) or (os.path.isdir(path) and not os.listdir(path))
-
-
-def remove(path: str) -> None:
-    """Removes a file, if it is there."""
-    with suppress(FileNotFoundError):
-        if _is_url(path):
-            system, inner = _system(path)
-            system.rm_file(inner)
-        else:
-            os.unlink(path)
 
 
 def _system(url: str) -> tuple[Any, str]:

@@ -13,11 +13,9 @@ import hashlib
 import json
 import os
 import shutil
-import sys
-import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,12 +31,7 @@ from hasten.support.checks import brief, check_whole
 from hasten.support.terminal import Pace, Tell, tell_nobody
 from hasten.support.workers import in_processes
 
-try:
-    import resource
-except ImportError:  # Windows
-    resource = None  # type: ignore[assignment]
-
-FORMAT = "hasten.run/2"
+FORMAT = "hasten.run/3"
 NAMED = 5  # bad records that an error names
 
 
@@ -51,8 +44,6 @@ class Receipt(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     digest: str  # of the answers
     counts: dict[str, int]
     bad: list[Bad]
-    peak_mb: float  # memory of the process that did it, at most so far
-    seconds: float  # of the processor
     kept: bool = False  # whether it was done before, and is only verified now
 
 
@@ -76,11 +67,10 @@ class Job:
             return receipt
         counts, bad = Counts(), list[Bad]()
         self.work.begin(shard.number)
-        began = time.process_time()
 
         def answered() -> Iterator[Any]:
             answerer = Answerer(self.work, set_aside=True, as_lines=self.suffix != ".parquet")
-            for found in answerer.in_order(shards.read(shard, self.max_line, bad)):
+            for found in map(answerer, shards.read(shard, self.max_line, bad)):
                 counts.update(found.counts)
                 bad.extend(found.bad)
                 yield found.records
@@ -94,8 +84,7 @@ class Job:
                     file.writelines(answered())
             digest = places.digest(str(part)) or ""
         bad.sort(key=lambda each: each.line)
-        what, seconds = (shard.number, self.digest, shard.digest, digest), time.process_time() - began
-        receipt = Receipt(*what, dict(counts), bad, _peak_memory(), seconds)
+        receipt = Receipt(shard.number, self.digest, shard.digest, digest, dict(counts), bad)
         said = msgspec.json.encode(receipt)  # with a digest of all it says: one that is damaged does not count
         signed = {"receipt": msgspec.Raw(said), "sha256": hashlib.sha256(said).hexdigest()}
         places.write(self._receipt(shard.number), msgspec.json.encode(signed))
@@ -122,21 +111,12 @@ class Job:
         return places.join(self.out, f"part-{shard:05d}.receipt.json")
 
 
-@dataclass
-class Here:
-    """Answers shards in processes of this machine; other engines do it elsewhere."""
+Engine = Callable[[Job, Sequence[Shard]], Iterator[Receipt]]  # answers shards in any order, here or elsewhere
 
-    jobs: int = 1
 
-    def begin(self) -> None:
-        """Makes ready, while the input is read: connects to a cluster."""
-
-    def __call__(self, job: Job, todo: Sequence[Shard], /) -> Iterator[Receipt]:
-        """Answers shards, in any order."""
-        return in_processes(job, todo, self.jobs)
-
-    def end(self) -> None:
-        """Gives back what `begin` took; for the caller of `predict_shards`."""
+def here(jobs: int = 1) -> Engine:
+    """Returns what answers shards in processes of this machine."""
+    return partial(in_processes, jobs=jobs)
 
 
 @dataclass(frozen=True)
@@ -178,8 +158,6 @@ class Run:
     counts: Counts
     bad: tuple[Bad, ...]
     n_kept: int  # shards that were finished before
-    peak_mb: float  # of the worker that needed most memory
-    seconds: float  # of the processor, of all workers together, for what this run answered
 
     @property
     def counters(self) -> Counters:
@@ -214,23 +192,19 @@ def predict_shards(
     out: str | os.PathLike[str],
     *,
     how: Sharding = DEFAULT,
-    engine: Here | None = None,
+    engine: Engine | None = None,
     tell: Tell = tell_nobody,
 ) -> Run:
     """Answers the records of files, or URLs, into a directory; what was done there before is kept."""
-    place, engine = places.plain(out), engine or Here()
+    place = places.plain(out)
     if how.format == "parquet":
         shards.columns(work.kind)  # pyarrow that is missing is told now
     tell("Reading the input", None)
-    files = places.find(paths)
-    with ThreadPoolExecutor(1) as pool:
-        planned = pool.submit(lambda: list(shards.plan(files, how.size)))
-        engine.begin()  # here: what it starts may end with its thread
-        todo = planned.result()
+    todo = list(shards.plan(places.find(paths), how.size))
     job = Job(work, place, f".{how.format}", how.max_line, work.digest)
     manifest = Manifest(FORMAT, job.digest, how.format, how.max_line, how.size, todo)
     _agree(place, manifest)
-    run = _run(job, todo, engine, how.max_bad, tell)
+    run = _run(job, todo, engine or here(), how.max_bad, tell)
     bad = [json.dumps(each._asdict()) + "\n" for each in run.bad]
     places.write(places.join(place, "bad.jsonl"), "".join(bad).encode())
     finished = {"counts": dict(run.counts), "bad": len(run.bad), "parts": [Path(each).name for each in run.files]}
@@ -238,19 +212,13 @@ def predict_shards(
     return run
 
 
-def _run(job: Job, todo: Sequence[Shard], engine: Here, max_bad: int, tell: Tell) -> Run:
-    counts, bad, n_kept, peak, seconds = Counts(), list[Bad](), 0, 0.0, 0.0
+def _run(job: Job, todo: Sequence[Shard], engine: Engine, max_bad: int, tell: Tell) -> Run:
+    counts, bad, n_kept = Counts(), list[Bad](), 0
     n_lines, done, before, pace = sum(shard.n for shard in todo), 0, 0, Pace()
-    seen = set()
     for receipt in engine(job, todo):
-        if receipt.shard in seen:  # an engine that lost a worker may say it again
-            continue
-        seen.add(receipt.shard)
         counts.update(receipt.counts)
         bad += receipt.bad
         n_kept += receipt.kept
-        peak = max(peak, 0.0 if receipt.kept else receipt.peak_mb)
-        seconds += 0.0 if receipt.kept else receipt.seconds
         done += todo[receipt.shard].n
         before += todo[receipt.shard].n if receipt.kept else 0
         tell("Answering records", done / max(1, n_lines), pace.words(done, n_lines, before))
@@ -260,12 +228,10 @@ def _run(job: Job, todo: Sequence[Shard], engine: Here, max_bad: int, tell: Tell
                 f"More than {max_bad:,} records could not be answered, among them\n{named}\n"
                 "Mend the input, or allow more: --max-bad on the command line, max_bad= in Python."
             )
-    if len(seen) < len(todo):
-        raise CorpusError(f"{len(todo) - len(seen)} of {len(todo)} shards were not answered. Run it again to resume.")
     place_of = {file: n for n, file in enumerate(dict.fromkeys(shard.file for shard in todo))}
     bad.sort(key=lambda each: (place_of[each.file], each.line))
     files = tuple(job.path(shard.number) for shard in todo)
-    return Run(job.out, files, counts, tuple(bad), n_kept, peak, seconds)
+    return Run(job.out, files, counts, tuple(bad), n_kept)
 
 
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -312,11 +278,3 @@ def _agree(out: str, manifest: Manifest) -> None:
         if [shard.file for shard in begun.shards] == [shard.file for shard in manifest.shards]:
             raise shards.changed(next(a.file for a, b in zip(begun.shards, manifest.shards, strict=True) if a != b))
         raise CorpusError(f"The run in {out} was begun with other files, or they have changed. {_ELSEWHERE}")
-
-
-def _peak_memory() -> float:
-    """Returns the most memory that this process had, in megabytes; 0 where the system does not say."""
-    if resource is None:
-        return 0.0
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / 2**20 if sys.platform == "darwin" else peak / 2**10

@@ -14,18 +14,14 @@ import hashlib
 import json
 import math
 import os
-import tempfile
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-import hasten.kernels
 from hasten.errors import CorpusError, NoAnswerError, ProblemError
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
@@ -37,16 +33,10 @@ from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.data.formats import format_of, read_corpus
 from hasten.tasks.text.lines import MAX_LINE, AnyPath, Block, Faults, called, parse_object, read_blocks, write_blocks
 
-try:
-    import fcntl
-except ImportError:  # without locks each compiles for itself
-    fcntl = None  # type: ignore[assignment]
-
 FAULTS = (CorpusError, ProblemError, NoAnswerError)  # of a record; all other errors are no fault of its own
 
 Record = dict[str, Any]
 Counts = Counter[str]  # what was done, by name; sums over records, so those of many pieces add up exactly
-REMEDY = "Name it: --format, one of"
 PIECE = 50_000  # words of sentences that are read here and answered together
 
 
@@ -70,10 +60,6 @@ class Work(Protocol):
     @property
     def digest(self) -> str:
         """Changes with whatever can change an answer."""
-        ...
-
-    def warm(self) -> None:
-        """Compiles, or loads, the kernels that answers need."""
         ...
 
     def begin(self, shard: int) -> None:
@@ -145,15 +131,6 @@ class Answerer:
         with _without_cycles():
             return self._answer(piece, self.work.read(piece))
 
-    def in_order(self, pieces: Iterable[Piece]) -> Iterator[Answered]:
-        """Answers pieces; a thread reads the next one while kernels, which need no lock, answer this one."""
-        stream = ((piece, self.work.read(piece)) for piece in pieces)
-        with _without_cycles(), ThreadPoolExecutor(1) as pool:
-            coming = pool.submit(next, stream, None)
-            while (read := coming.result()) is not None:
-                coming = pool.submit(next, stream, None)
-                yield self._answer(*read)
-
     def _answer(self, piece: Piece, items: Items) -> Answered:
         bad = [Bad(piece.file, number, str(error)) for number, error in items.refused]
         if bad and not self.set_aside:
@@ -174,24 +151,6 @@ class Answerer:
                     counts += counted
         bad.sort(key=lambda each: each.line)
         return Answered(self.work.encode(records) if self.as_lines else records, counts, bad)
-
-
-def warm_once_per_node(work: Work) -> None:
-    """Lets a work compile, or load, the kernels it needs: the first of this node alone, then the others all at once."""
-    if fcntl is None:
-        work.warm()
-        return
-    name = f"{os.getuid()} {os.path.dirname(hasten.kernels.__file__)}"
-    short = hashlib.sha256(name.encode()).hexdigest()[:16]
-    file = os.open(Path(tempfile.gettempdir()) / f"hasten-{short}.lock", os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600)
-    try:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            fcntl.flock(file, fcntl.LOCK_SH)
-        work.warm()
-    finally:
-        os.close(file)
 
 
 class Reading(NamedTuple):
@@ -215,7 +174,7 @@ def predict_stream(
     format, max_line, given = reading or Reading()
     faults = given or Faults()
     counts, pace = Counts(), Pace()
-    pieces = read_pieces(source, format, max_line, faults, remedy=REMEDY)
+    pieces = read_pieces(source, format, max_line, faults)
 
     def labelled() -> Iterator[bytes]:
         for done in answer_stream(work, pieces, jobs=jobs, set_aside=faults.skip):
@@ -231,16 +190,16 @@ def predict_stream(
         write_blocks(target, labelled())
     except CorpusError:
         if source != "-" and os.path.isfile(source):  # says how many others there are
-            deque(read_corpus(source, format, max_line, remedy=REMEDY), maxlen=0)
+            deque(read_corpus(source, format, max_line), maxlen=0)
         raise
     return counts
 
 
 def read_pieces(
-    path: AnyPath, format: str = "auto", max_line: int = MAX_LINE, faults: Faults | None = None, **how: str
+    path: AnyPath, format: str = "auto", max_line: int = MAX_LINE, faults: Faults | None = None
 ) -> Iterator[Piece]:
     """Reads a corpus, some sentences at a time: JSON lines as they are, sentences of any other format."""
-    format = format_of(path, format, **how)
+    format = format_of(path, format)
     if format == "jsonl":
         yield from read_blocks(path, max_line)
         return
@@ -269,8 +228,7 @@ def _without_cycles() -> Iterator[None]:
 
 def answer_stream(work: Work, pieces: Iterable[Piece], *, jobs: int = 1, set_aside: bool = False) -> Iterator[Answered]:
     """Yields the answers to pieces as lines of JSON, in order; they do not depend on the number of jobs."""
-    do = Answerer(work, set_aside)
-    return in_processes(do, pieces, jobs) if jobs > 1 else do.in_order(pieces)
+    return in_processes(Answerer(work, set_aside), pieces, jobs)
 
 
 class Named(NamedTuple):
@@ -291,7 +249,7 @@ class FlatWork:
 
     speedup: Speedup
     structures: Mapping[str, Structure]
-    _mine: Speedup | None = field(default=None, init=False, repr=False)  # for the shard at hand
+    _mine: Speedup = field(init=False, repr=False)  # for the shard at hand
 
     kind = "flat"
 
@@ -300,10 +258,12 @@ class FlatWork:
             raise ProblemError("A speedup that learns as it works cannot be copied to shards. Set learn=False.")
         if not self.structures:
             raise ProblemError("Flat problems need structures: name at least one.")
-        self.warm()  # a speedup that cannot answer is refused now
+        for shape in self.structures.values():  # a speedup that cannot answer is refused now
+            self.speedup.for_shard(0).predict(shape.batch(np.zeros((1, shape.n_labels))))
+        self.begin(0)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {"speedup": self.speedup, "structures": dict(self.structures), "_mine": None}
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FlatWork, (self.speedup, dict(self.structures))
 
     @property
     def digest(self) -> str:
@@ -313,12 +273,6 @@ class FlatWork:
             digest.update(f"{name} {self.structures[name].schema.digest}".encode())
             digest.update(self.structures[name].graph.buffer.tobytes())
         return digest.hexdigest()
-
-    def warm(self) -> None:
-        """Answers a problem of each structure, which takes the kernels that others take."""
-        mine, rng = self.speedup.for_shard(0), np.random.default_rng(0)
-        for shape in self.structures.values():
-            mine.predict(shape.batch(rng.normal(size=(2, shape.n_labels))))
 
     def begin(self, shard: int) -> None:
         """Begins a shard: what is drawn from now on depends on its number alone."""
@@ -354,9 +308,6 @@ class FlatWork:
         """Returns answers, and the counters of the speedup."""
         if not items.values:
             return [], Counts()
-        if self._mine is None:
-            self.begin(0)
-        assert self._mine is not None
         before = Counts(self._mine.counters.as_dict())
         answers = self._mine.predict(Batch.of([each.problem for each in items.values]))
         counts = Counts(self._mine.counters.as_dict())

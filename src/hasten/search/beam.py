@@ -1,7 +1,7 @@
 """The searches: beam search with a learned heuristic (paper §2.2, §4.1), over all variables or over those that exact
 elimination leaves; greedy search; and greedy search that keeps the constraints arc consistent (§5.1).
 
-All have one signature, for a problem as for a batch, and one way to trace them.
+All have one signature, for a problem as for a batch.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from typing import overload
 import numpy as np
 
 from hasten.errors import ProblemError
-from hasten.kernels.search import arcs, drivers, loop, nodes
+from hasten.kernels.search import arcs, drivers, nodes
 from hasten.kernels.search.nodes import FORCED as FORCED
 from hasten.kernels.search.nodes import Found, theta_in_words
 from hasten.model.batch import Batch, as_batch
 from hasten.model.problem import Labels, Problem, check_one
 from hasten.model.solution import Solution, Solutions
 from hasten.proof.elimination.plan import addresses, reduce
-from hasten.search.recorder import ArcRecorder, BeamRecorder, SearchRecorder
-from hasten.support.arrays import FloatArray, IntArray, ranges
+from hasten.search.recorder import BeamRecorder
+from hasten.support.arrays import FloatArray, IntArray, ints, ranges
 from hasten.support.checks import check_number, check_vector, check_width
 from hasten.support.clock import in_parallel
 from hasten.trace.events import Trace
@@ -52,20 +52,6 @@ class Searcher:
         found = self._search(batch, n_jobs)
         return found.only(problems) if isinstance(problems, Problem) else found
 
-    def trace(
-        self, problem: Problem, reference: Labels | Solution | None = None, *, names: Sequence[str] | None = None
-    ) -> Trace:
-        """Searches slowly and returns a log of its steps: a value that prints, draws itself, and is plain data.
-
-        Given a `reference`, a labelling or an answer, it tells where the search lost it. `names` are those of
-        the variables, one for each.
-        """
-        check_one(problem)
-        recorder = self._recorder(problem, names, reference)
-        with recorder.watching():
-            found = self._search(as_batch(problem), 1)
-        return recorder.trace(found.only(problem))
-
     def _search(self, batch: Batch, n_jobs: int) -> Solutions:
         """Searches a batch, all of its costs computed."""
         batch = batch.resolved()
@@ -81,12 +67,6 @@ class Searcher:
     def _driver(self, batch: Batch) -> Driver:
         """Returns the driver that searches some problems of a batch."""
         raise TypeError(f"{type(self).__name__} does not say how it searches. Define _driver.")
-
-    def _recorder(
-        self, problem: Problem, names: Sequence[str] | None, reference: Labels | Solution | None
-    ) -> SearchRecorder:
-        """Returns the recorder that watches a search."""
-        raise ProblemError(f"A {type(self).__name__} cannot be traced.")
 
 
 def seconds_each(batch: Batch, width: int) -> float:
@@ -167,36 +147,34 @@ class BeamSearch(Searcher):
     def _search_lazily(self, batch: Batch, n_jobs: int) -> Solutions:
         """Runs all problems until each is done or wants costs, computes these costs in one call, goes on."""
         weights, options = self.prepared(batch)
-        n, n_variables, width = len(batch), int(batch.variable_at[-1]), self.width
+        n, n_variables = len(batch), int(batch.variable_at[-1])
         cost = np.zeros(batch.cost_at[-1])
         arrays = batch.arrays._replace(cost=cost)
-        n_rows = np.array([len(each.graph.row_low) for each in batch.structures], dtype=np.int64)[batch.structure]
-        paused = drivers.Paused.of(width, batch.n_variables, n_rows)
-        outcome = np.full(n, loop.BLOCKED, dtype=np.int64)
-        owner = np.repeat(np.arange(n), batch.n_variables)
-        known_cost = np.zeros(n_variables, dtype=bool)
-        active = np.arange(n)
+        n_rows = ints(len(each.graph.row_low) for each in batch.structures)[batch.structure]
+        paused = drivers.Paused.of(self.width, batch.n_variables, n_rows)
+        found = Found(np.empty(n_variables, np.int64), np.empty(n, bool), np.empty(n, np.int64))
+        owner, active = np.arange(n).repeat(batch.n_variables), np.arange(n)
         while active.size:
 
             def run(start: int, stop: int, active: IntArray = active) -> None:
-                drivers.search_wave(arrays, weights, options, active[start:stop], paused, outcome)
+                drivers.search_wave(arrays, weights, options, active[start:stop], paused, found)
 
             in_parallel(run, active.size, n_jobs, seconds_each(batch, self.width))
-            active = active[outcome[active] == loop.BLOCKED]
-            wanted = np.flatnonzero((paused.known == nodes.WANTED) & ~known_cost)
-            known_cost[wanted] = True
+            wanted = np.flatnonzero(paused.known == nodes.WANTED)
+            active = np.unique(owner[wanted])
             problems, variables = owner[wanted], wanted - batch.variable_at[owner[wanted]]
             place(batch, cost, problems, variables, batch.score(problems, variables))
-        labels = np.full(n_variables, -1, dtype=np.int64)
-        done = outcome[owner] == loop.DONE
-        at = batch.variable_at[owner] * width + (np.arange(n_variables) - batch.variable_at[owner])
-        labels[done] = paused.labels[at[done]]
-        n_costs = np.bincount(owner[known_cost], minlength=n)
-        return Solutions.scored(batch, labels, outcome == loop.DONE, n_costs, cost)
+        return Solutions.scored(batch, *found, cost)
 
-    def _recorder(
-        self, problem: Problem, names: Sequence[str] | None, reference: Labels | Solution | None
-    ) -> BeamRecorder:
+    def trace(
+        self, problem: Problem, reference: Labels | Solution | None = None, *, names: Sequence[str] | None = None
+    ) -> Trace:
+        """Searches slowly and returns a log of its steps: a value that prints, draws itself, and is plain data.
+
+        Given a `reference`, a labelling or an answer, it tells where the search lost it. `names` are those of
+        the variables, one for each.
+        """
+        check_one(problem)
         said = ["Greedy search" if self.width == 1 else f"Beam search with a beam of {self.width:,}"]
         said[0] += " over what elimination leaves" if self.reduce else ""
         said += [] if self.weights is None else ["a learned heuristic"]
@@ -206,7 +184,9 @@ class BeamSearch(Searcher):
         recorder = BeamRecorder(problem, names, reference, ", ".join(said), self.width, self.theta)
         if self.reduce:
             recorder.keep_only(reduce(problem.structure.compiled).plan.keep.tolist())
-        return recorder
+        with recorder.watching():
+            found = self._search(as_batch(problem), 1)
+        return recorder.trace(found.only(problem))
 
     def prepared(self, batch: Batch) -> tuple[FloatArray, nodes.Options]:
         """Returns its weights, checked against the batch, and its options: the arguments of a kernel."""
@@ -243,9 +223,3 @@ class ConstrainedSearch(Searcher):
 
     def _driver(self, batch: Batch) -> Driver:
         return partial(arcs.search_some, batch.arrays)
-
-    def _recorder(
-        self, problem: Problem, names: Sequence[str] | None, reference: Labels | Solution | None
-    ) -> ArcRecorder:
-        how = "Constrained search: each label the cheapest with which all constraints stay arc consistent"
-        return ArcRecorder(problem, names, reference, how)

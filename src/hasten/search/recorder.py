@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hasten.errors import ProblemError
-from hasten.kernels.search import arcs, loop, nodes
+from hasten.kernels.search import loop, nodes
 from hasten.kernels.search.nodes import BITS, KNOWN, MASK, theta_in_words
 from hasten.model.problem import Labels, Problem
 from hasten.model.solution import Solution
@@ -23,10 +23,6 @@ HOW_REDUCED = (
     "Minimised out first, exactly: {}. Their least costs are part of the path costs of the others, and at the end "
     "each gets its best label."
 )
-HOW_ARCS = (
-    "The search labels one variable after the other, each with the cheapest label that is left. After each choice, "
-    "labels of other variables that no longer fit it are crossed out."
-)
 HOW_GREEDY = (
     "Greedy search labels one variable after the other and never looks back. Each label is a candidate; its priority "
     "is its path cost (the costs of all labels so far) plus what the learned heuristic adds. The one with the "
@@ -39,7 +35,7 @@ HOW_BEAM = (
     "learned). The best {width:,} are the next beam; the others are pruned, for good."
 )
 HOW_REFERENCE = (
-    "The star follows the reference, the answer that the search should find. Once its candidate falls below the "
+    "Rings follow the reference, the answer that the search should find. Once its candidate falls below the "
     "beam’s edge, no later step can bring it back: the gold node is lost."
 )
 HOW_THETA = (
@@ -49,27 +45,36 @@ HOW_THETA = (
 )
 
 
-class SearchRecorder(Recorder):
-    """The log of a search, with a beam or without one; `how` is the search in words."""
+class BeamRecorder(Recorder):
+    """Watches the loop of a beam search; `how` is the search in words. What runs too long to be watched is refused."""
 
     def __init__(
-        self, problem: Problem, names: Sequence[str] | None, reference: Labels | Solution | None, how: str
+        self,
+        problem: Problem,
+        names: Sequence[str] | None,
+        reference: Labels | Solution | None,
+        how: str,
+        width: int,
+        theta: float,
     ) -> None:
         super().__init__(problem, names)
-        self.how, self.width, self.theta = how, 1, math.inf
+        self.how, self.width, self.theta = how, width, theta
         self.reference: tuple[str, ...] | None = None
         if reference is not None:
             labels = problem.values(reference.labels if isinstance(reference, Solution) else reference)
             self.reference = tuple(problem.names(labels))
         self.choice: Choice | None = None
-
-    def begin(self, graph: Any, t: int, n_nodes: int) -> SearchStep:
-        """Starts a step with its candidates, node by node and label by label."""
-        k = int(graph.order[t])
-        found = tuple(Candidate(node, label) for node in range(n_nodes) for label in self.labels(k))
-        step = SearchStep(self.variables[k], self.name(k), int(n_nodes), found)
-        self.steps.append(step)
-        return step
+        self.late: tuple[str, ...] = ()  # the variables whose costs were computed for the last choice
+        n_nodes, work, n = 1, 0, problem.n_variables
+        for v in problem.graph.order.tolist():
+            size = len(problem.structure.all_kinds[v])
+            work += n_nodes * (size * (4 + min(width, n_nodes * size) // 2) + 2 * n)
+            n_nodes = min(n_nodes * size, width)
+        if work > MOST_WORK:
+            raise ProblemError(
+                f"A search with a beam of {width:,} over {n:,} variables is too large to trace: its kernels run "
+                "interpreted. Trace it with a narrower beam, or a smaller problem."
+            )
 
     def trace(self, solution: Solution) -> Trace:
         """Returns the log as a value."""
@@ -92,38 +97,10 @@ class SearchRecorder(Recorder):
         """Returns how such a search works, for someone who never heard of it."""
         if self.eliminated and not self.steps:
             return ["All variables were minimised out exactly: nothing was left to search, and the answer is optimal."]
-        has_beam = not self.steps or self.steps[0].gap is not None
         said = [HOW_REDUCED.format(count(len(self.eliminated), "variable"))] if self.eliminated else []
-        said += [HOW_ARCS if not has_beam else HOW_GREEDY if self.width == 1 else HOW_BEAM.format(width=self.width)]
+        said += [HOW_GREEDY if self.width == 1 else HOW_BEAM.format(width=self.width)]
         said += [] if self.reference is None else [HOW_REFERENCE]
         return said + ([HOW_THETA.format(theta_in_words(self.theta))] if self.theta < math.inf else [])
-
-
-class BeamRecorder(SearchRecorder):
-    """Watches the loop of a beam search. What runs too long to be watched is refused."""
-
-    def __init__(
-        self,
-        problem: Problem,
-        names: Sequence[str] | None,
-        reference: Labels | Solution | None,
-        how: str,
-        width: int,
-        theta: float = math.inf,
-    ) -> None:
-        super().__init__(problem, names, reference, how)
-        self.width, self.theta = width, theta
-        self.late: tuple[str, ...] = ()  # the variables whose costs were computed for the last choice
-        n_nodes, work, n = 1, 0, problem.n_variables
-        for v in problem.graph.order.tolist():
-            size = len(problem.structure.all_kinds[v])
-            work += n_nodes * (size * (4 + min(width, n_nodes * size) // 2) + 2 * n)
-            n_nodes = min(n_nodes * size, width)
-        if work > MOST_WORK:
-            raise ProblemError(
-                f"A search with a beam of {width:,} over {n:,} variables is too large to trace: its kernels run "
-                "interpreted. Trace it with a narrower beam, or a smaller problem."
-            )
 
     def watchers(self) -> Mapping[Any, Watcher]:
         """Returns the method that is called in place of each kernel."""
@@ -148,9 +125,11 @@ class BeamRecorder(SearchRecorder):
         return call.run(beam=call.beam._replace(track=call.beam.track._replace(gap=gap)))
 
     def _open_candidates(self, call: Call) -> None:
-        again = self.steps and self.steps[-1].variable == self.variables[call.graph.order[call.t]]
-        computed = self.steps.pop().computed if again else ()  # by the step before it was blocked
-        self.begin(call.graph, call.t, call.n_nodes).computed = computed
+        k, step = int(call.graph.order[call.t]), self.steps[-1] if self.steps else None
+        again = step is not None and step.variable == self.variables[k]  # after it was blocked
+        computed = self.steps.pop().computed if again else ()
+        found = tuple(Candidate(node, label) for node in range(call.n_nodes) for label in self.labels(k))
+        self.steps.append(SearchStep(self.variables[k], self.name(k), int(call.n_nodes), found, computed=computed))
         call.run()
 
     def _complete(self, call: Call) -> None:
@@ -212,37 +191,3 @@ class BeamRecorder(SearchRecorder):
         elif outcome == loop.DEAD_END:  # after the last costs came
             self.steps[-1].computed += self.late
         return outcome
-
-
-class ArcRecorder(SearchRecorder):
-    """Watches the search that keeps all arc consistent."""
-
-    path_cost = 0.0
-
-    def watchers(self) -> Mapping[Any, Watcher]:
-        """Returns the method that is called in place of each kernel."""
-        return {arcs.finite_tables: self._finite_tables, arcs.propagate: self._propagate}
-
-    def _finite_tables(self, call: Call) -> Any:
-        k = int(call.graph.order[call.t])
-        if len(self.steps) == call.t:
-            step = self.begin(call.graph, call.t, 1)
-            step.skipped, step.computed = False, (step.name,)
-            for each in step.candidates:
-                each.ruled_out = "it no longer fits what was chosen before"
-        looked_at, added = self.steps[-1].candidates[call.labels[k]], call.run()
-        looked_at.priority = float(self.problem.cost[call.graph.first[k] + call.labels[k]] + added)
-        looked_at.path_cost, looked_at.ruled_out = self.path_cost + looked_at.priority, ""
-        return added
-
-    def _propagate(self, call: Call) -> Any:
-        if call.changed < 0:
-            return call.run()
-        first = int(call.graph.first[call.changed])
-        chosen = next(each for i, each in enumerate(self.steps[-1].candidates) if call.alive[first + i])
-        possible = call.run()
-        if possible:
-            chosen.kept, self.path_cost = True, chosen.path_cost
-        else:
-            chosen.ruled_out = "it would leave another variable without a label"
-        return possible

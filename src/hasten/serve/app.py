@@ -22,8 +22,8 @@ from hasten.errors import HastenError
 from hasten.journal import Journal
 from hasten.serve import oip
 from hasten.serve.batching import Batch, Batcher, Request
-from hasten.serve.connection import Call, HttpError, Limits, Reply
-from hasten.serve.lanes import Full, Lane
+from hasten.serve.connection import AGAIN, Call, HttpError, Limits, Reply
+from hasten.serve.lanes import Lane
 from hasten.serve.lifetime import PAGE
 from hasten.serve.metrics import Metrics
 from hasten.serve.openapi import describe
@@ -37,7 +37,6 @@ POLICY = (
     b"style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; "
     b"form-action 'none'; frame-ancestors 'none'\r\n"
 )
-AGAIN = b"retry-after: 1\r\n"
 LOCAL = re.compile(rb"(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?")
 NUMBER = re.compile(rb'\s*\{\s*"number"\s*:\s*(\d{1,15})\s*\}\s*')  # of an input that the page shows
 Handler = Callable[[Call], Reply | None]
@@ -66,23 +65,23 @@ class App:
         self.failed: BaseException | None = None  # why it will never be ready
         self.batcher: Batcher  # once the loop runs
         self._ids, self._run = itertools.count(1), secrets.token_hex(4).encode()
-        name = f"/v2/models/{served.name}"
+        name, about = f"/v2/models/{served.name}", {"name": "hasten", "version": hasten.__version__}
         of_version = f"{name}/versions/{served.version}"
         self.routes: dict[str, tuple[bytes, Handler]] = {
             "/predict": (b"POST", self.predict),
             "/explain": (b"POST", self.explain),
             "/feedback": (b"POST", self.feedback),
-            "/v2": (b"GET", self.server),
-            "/v2/health/live": (b"GET", self.live),
+            "/v2": (b"GET", lambda call: said(about | {"extensions": ["binary_tensor_data"]})),
+            "/v2/health/live": (b"GET", lambda call: said({"live": True})),
             "/v2/health/ready": (b"GET", self.is_ready),
-            "/openapi.json": (b"GET", self.openapi),
+            "/openapi.json": (b"GET", lambda call: said(describe(served))),
             "/metrics": (b"GET", self.prometheus),
             "/lifetime": (b"GET", self.windows),
             **dict.fromkeys(("/", "/page.css", "/page.js"), (b"GET", self.page)),
         }
         for path in (name, of_version):
             self.routes |= {
-                path: (b"GET", self.model),
+                path: (b"GET", lambda call: said(oip.metadata(served, self.version))),
                 f"{path}/ready": (b"GET", self.is_ready),
                 f"{path}/infer": (b"POST", self.infer),
             }
@@ -99,13 +98,16 @@ class App:
         began = time.perf_counter()
         try:
             warm(self.served)
+            if self.served.box is not None:
+                self.lane.start()[0].result()  # a function that is not there is told now
         except BaseException as error:
             self.failed = error
             log.exception("The model cannot answer.")
             return
         self.ready = True
         log.info("Ready.", extra={"seconds": round(time.perf_counter() - began, 3)})
-        self.lane.start()
+        if self.served.box is None:
+            self.lane.start()
 
     def close(self) -> None:
         """Ends the lanes and the journal, once all is answered."""
@@ -180,10 +182,7 @@ class App:
     def _queue(self, call: Call, parts: Sequence[Any], encode: Callable[[Request], Reply]) -> None:
         """Queues parts that were checked."""
         self._check_ready()
-        try:
-            self.batcher.put(Request(call, parts, sum(map(self.served.size, parts)), encode))
-        except Full:
-            raise HttpError(503, "Too many requests are waiting. Ask again later.", AGAIN) from None
+        self.batcher.put(Request(call, parts, sum(map(self.served.size, parts)), encode))
 
     def _check_ready(self) -> None:
         if not self.ready:
@@ -193,9 +192,7 @@ class App:
     def _answered(self, request: Request) -> None:
         """Sends the reply of a request that was queued, or why there is none."""
         reply = request.reply
-        if isinstance(reply, Full):
-            reply = HttpError(503, "Too many requests wait for the black box. Ask again later.", AGAIN)
-        elif isinstance(reply, HastenError):
+        if isinstance(reply, HastenError):
             reply = HttpError(422, str(reply))
         elif not isinstance(reply, Reply | HttpError):
             reply = HttpError(503, f"No answer: {type(reply).__name__}: {reply}", AGAIN)
@@ -224,7 +221,7 @@ class App:
         """Tells how one input is answered."""
         body, number = call.body, NUMBER.fullmatch(call.body)
         if number is not None:
-            given = self.teller.lifetime.input(int(number[1]))
+            given = self.teller.input(int(number[1]))
             if given is None:
                 raise HttpError(404, "That input is gone, or cannot be explained.")
             body = msgspec.json.encode(given)
@@ -233,11 +230,7 @@ class App:
             raise HttpError(400, "Explain one input, not a list.")
         self._check_ready()
         problem, names = checked(self.served.problem, parts[0])
-        try:
-            future = self.lane.explain(problem, names)
-        except (Full, RuntimeError):
-            raise HttpError(503, "Too many requests wait for the slow lane. Ask again later.", AGAIN) from None
-        self.batcher.follow(Request(call, (), 0, lambda request: Reply(b"")), future)
+        self.batcher.follow(Request(call, (), 0, lambda request: Reply(b"")), self.lane.explain(problem, names))
 
     def feedback(self, call: Call) -> None:
         """Takes in what an answer should have been, and keeps it in the journal."""
@@ -253,26 +246,10 @@ class App:
         """The version that answers now."""
         return str(self.served.state().get("version", self.served.version))
 
-    def server(self, call: Call) -> Reply:
-        """Says what this server is."""
-        return said({"name": "hasten", "version": hasten.__version__, "extensions": ["binary_tensor_data"]})
-
-    def live(self, call: Call) -> Reply:
-        """Says that it runs."""
-        return said({"live": True})
-
     def is_ready(self, call: Call) -> Reply:
         """Says whether kernels are compiled, so that it answers at once."""
         self._check_ready()
         return said({"ready": True})
-
-    def model(self, call: Call) -> Reply:
-        """Says what the model takes and gives."""
-        return said(oip.metadata(self.served, self.version))
-
-    def openapi(self, call: Call) -> Reply:
-        """Describes every address."""
-        return said(describe(self.served))
 
     def prometheus(self, call: Call) -> Reply:
         """Tells Prometheus what was counted."""
@@ -290,7 +267,7 @@ class App:
         if not re.fullmatch(r"-?\d{1,15}", given, re.ASCII):
             raise HttpError(400, f"since is the number of a revision, not {given[:20]!r}.")
         self.teller.tell()
-        return said(self.teller.lifetime.state(int(given)))
+        return said(self.teller.state(int(given)))
 
     def page(self, call: Call) -> Reply:
         """Returns a file of the page."""
@@ -307,8 +284,10 @@ def checked(read: Callable[..., Any], *args: Any, **settings: Any) -> Any:
     """Returns what a reader makes of a request; what is wrong with that is told to the client."""
     try:
         return read(*args, **settings)
-    except (HastenError, msgspec.DecodeError, UnicodeError) as error:
+    except (HastenError, msgspec.ValidationError) as error:
         raise HttpError(400, str(error)) from None
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise HttpError(400, f"The body is not JSON: {error}") from None
     except RecursionError:
         raise HttpError(400, "The body is nested too deeply.") from None
 

@@ -25,8 +25,8 @@ import numpy as np
 
 from hasten.errors import HastenError
 from hasten.journal import Journal
-from hasten.serve.connection import Call, HttpError, Reply
-from hasten.serve.lanes import Full, Lane
+from hasten.serve.connection import Call, Full, HttpError, Reply
+from hasten.serve.lanes import Lane
 from hasten.serve.served import Columns, Found, Served
 
 log = logging.getLogger(__name__)
@@ -84,7 +84,7 @@ class Batcher:
     def put(self, request: Request) -> None:
         """Queues a request."""
         if len(self.waiting) >= self.most:
-            raise Full
+            raise Full("requests are waiting")
         self.waiting.add(request)
         self._add(request)
 
@@ -194,7 +194,7 @@ class Batcher:
             if len(found.open) and request.reply is None:
                 try:
                     future = self.lane.ask(part, found.open)
-                except (Full, RuntimeError) as error:
+                except HttpError as error:
                     request.reply = error
                     continue
                 request.n_open, request.slow, n_items = request.n_open + 1, True, n_items + len(found.open)

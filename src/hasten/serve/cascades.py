@@ -2,41 +2,23 @@
 
 from __future__ import annotations
 
-import re
-import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from hasten.cascade import Cascade, Command, Endpoint
+from hasten.cascade import Cascade
 from hasten.cascade.boxes import beyond
-from hasten.cascade.parts import Pending, Reply
-from hasten.errors import ProblemError
+from hasten.cascade.parts import Question, Reply
 from hasten.model.problem import Problem
 from hasten.serve.served import Columns, Found, Refused, Served, Tensor
 from hasten.serve.texts import TEXT, of_strings
-from hasten.support.environment import check_module, named
 from hasten.tasks.entity_relation.data.synthetic import generate as generate_news
 from hasten.tasks.entity_relation.extraction import Extraction
 from hasten.tasks.tagging.corpus import Tagged
 from hasten.tasks.tagging.model import Tagging
-from hasten.tasks.task import Task
-
-TASKS: dict[str, Callable[[], Task[Any]]] = {"entities": Extraction, "tags": Tagging}
 
 
-@dataclass(eq=False)
-class Asking:
-    """An input, and between the two lanes the student's guess at it."""
-
-    text: Any
-    pending: Pending[Any] | None = None
-
-
-class ServedCascade(Served[Asking]):
+class ServedCascade(Served[Question]):
     """A cascade, saved in its file whenever it ends."""
 
     kind, stateful, keeps = "cascade", True, True
@@ -51,53 +33,46 @@ class ServedCascade(Served[Asking]):
         super().__init__(name, version)
         self.cascade, self.path = cascade.__enter__(), path
 
-    def read(self, record: Any) -> Asking:
+    def read(self, record: Any) -> Question:
         """Returns an input."""
         try:
-            return Asking(self.cascade.task.of_json(record))
+            return Question(self.cascade.task.of_json(record))
         except (TypeError, KeyError, ValueError) as error:  # a task of the user's own
             raise Refused(f"The input is not one of this task: {error}") from None
 
-    def of_tensors(self, tensors: Mapping[str, Any], parameters: Mapping[str, Any]) -> list[Asking]:
+    def of_tensors(self, tensors: Mapping[str, Any], parameters: Mapping[str, Any]) -> list[Question]:
         """Returns inputs from strings of JSON."""
         return of_strings(self, tensors)
 
-    def quick(self, parts: Sequence[Asking]) -> list[Found]:
+    def quick(self, parts: Sequence[Question]) -> list[Found]:
         """Lets the student answer where it may."""
-        pending = self.cascade.begin([part.text for part in parts])
-        given = np.flatnonzero(pending.given).tolist()
-        replies = dict(zip(given, self.cascade.end(pending.of(given)) if given else (), strict=True))
-        for n, part in enumerate(parts):
-            part.pending = None if n in replies else pending.of([n])
-        return [
-            Found(self._columns(part.text, replies.get(n)), open=() if n in replies else (0,))
-            for n, part in enumerate(parts)
-        ]
+        self.cascade.begin(parts)
+        given = [part for part in parts if part.given]
+        replies = iter(self.cascade.end(given) if given else ())
+        return [Found(self._columns(part, next(replies))) if part.given else Found({}, open=(0,)) for part in parts]
 
-    def ask(self, part: Asking, items: Sequence[int], seconds: float) -> Columns:
+    def ask(self, part: Question, items: Sequence[int], seconds: float) -> Columns:
         """Asks the black box."""
-        assert part.pending is not None
-        return self._columns(part.text, self.cascade.end(self.cascade.ask(part.pending))[0])
+        self.cascade.ask([part])
+        return self._columns(part, self.cascade.end([part])[0])
 
-    def _columns(self, text: Any, reply: Reply[Any] | None) -> Columns:
-        if reply is None:
-            return {tensor.name: [None] for tensor in self.outputs} | {"agreed": [None]}
-        task, known = self.cascade.task, reply.text is not None
-        answer = beyond(task.to_json(text), task.to_json(reply.text)) if known else None
+    def _columns(self, part: Question, reply: Reply[Any]) -> Columns:
+        to_json, known = self.cascade.task.to_json, reply.text is not None
+        answer = beyond(to_json(part.input), to_json(reply.text)) if known else None
         return {
             **{"answer": [answer], "proved": [False], "source": [reply.source], "probability": [reply.probability]},
             **{"promised": [reply.promised], "status": [reply.reason], "version": [reply.version]},
             "agreed": [reply.agreed],
         }
 
-    def problem(self, part: Asking) -> tuple[Problem, Sequence[str]]:
+    def problem(self, part: Question) -> tuple[Problem, Sequence[str]]:
         """Returns an input as the student's problem."""
         champion = self.cascade.champion
         if champion is None:
             raise Refused("There is no student yet: the black box answers, and nobody can say how.")
-        return champion.model.batch([part.text])[0], champion.model.names(part.text)
+        return champion.model.batch([part.input])[0], champion.model.names(part.input)
 
-    def examples(self) -> list[Asking]:
+    def examples(self) -> list[Question]:
         """Returns no inputs: a cascade counts and audits all that it answers."""
         return []
 
@@ -133,22 +108,3 @@ class ServedCascade(Served[Asking]):
         """Ends learning, and saves."""
         self.cascade.__exit__(None, None, None)
         self.cascade.save(self.path)
-
-
-def task_of(name: str) -> Task[Any]:
-    """Returns the task of a name."""
-    found = TASKS[name]() if name in TASKS else named(name, "my_task:Weather")
-    found = found() if isinstance(found, type) else found
-    if not isinstance(found, Task):
-        raise ProblemError(f"{name} is not a task. Give {', '.join(TASKS)}, or module:name of one (docs/new-task.md).")
-    return found
-
-
-def box_of(name: str, task: Task[Any], seconds: float) -> Callable[[Any], Any] | None:
-    """Returns a black box behind HTTP, or a command; None for a function, which needs a process of its own."""
-    if name.startswith(("http://", "https://")):
-        return Endpoint(task, name, seconds)
-    if not re.fullmatch(r"[\w.]+:[\w.]+", name):
-        return Command(task, shlex.split(name), seconds)
-    check_module(name.partition(":")[0])
-    return None

@@ -19,6 +19,7 @@ from urllib.parse import unquote_to_bytes
 import httptools
 import msgspec
 
+AGAIN = b"retry-after: 1\r\n"
 KEPT = 60.0  # seconds that a connection may be idle between requests
 LINGER = 2.0  # seconds in which a client that was refused may read why
 STATUS = {status.value: f"HTTP/1.1 {status.value} {status.phrase}".encode() for status in HTTPStatus}
@@ -65,6 +66,13 @@ class HttpError(Exception):
     def __init__(self, status: int, why: str, headers: bytes = b"") -> None:
         super().__init__(why)
         self.reply = Reply(msgspec.json.encode({"error": why}), status, headers=headers)
+
+
+class Full(HttpError):  # noqa: N818
+    """There is no room in a queue."""
+
+    def __init__(self, of: str) -> None:
+        super().__init__(503, f"Too many {of}. Ask again later.", AGAIN)
 
 
 class Call:

@@ -22,6 +22,7 @@ from typing import Any
 from hasten.model.problem import Problem
 from hasten.proof.certifier import Certifier
 from hasten.search.beam import greedy
+from hasten.serve.connection import AGAIN, Full, HttpError
 from hasten.serve.served import Columns, Served
 from hasten.support.environment import named
 from hasten.support.workers import end_with_parent
@@ -29,10 +30,6 @@ from hasten.trace.events import Trace
 
 log = logging.getLogger(__name__)
 PATIENCE = 2.0  # times the seconds of a request after which a process that answers is killed
-
-
-class Full(Exception):  # noqa: N818
-    """There is no room in a queue."""
 
 
 class Lane:
@@ -64,10 +61,9 @@ class Lane:
         """Calls a black box that is a function, and waits for it."""
         return self._in_process(_call, text).result()
 
-    def start(self) -> None:
-        """Starts the processes, so that the first request does not wait for them."""
-        for _ in range(self.processes):
-            self._in_process(os.getpid)
+    def start(self) -> list[Future[Any]]:
+        """Starts the processes, so that the first request does not wait for them; each says whether it can answer."""
+        return [self._in_process(_loaded) for _ in range(self.processes)]
 
     def _in_process(self, do: Callable[..., Any], *args: Any) -> Future[Any]:
         with self._lock:
@@ -80,12 +76,12 @@ class Lane:
                 return self._noted(pool.submit(do, *args))
             except RuntimeError:  # it broke; the next request starts another
                 self._pool = None
-                raise
+                raise HttpError(503, "The processes of the slow lane ended. Ask again later.", AGAIN) from None
 
     def _noted(self, future: Future[Any]) -> Future[Any]:
         if len(self._running) >= self.most:
             future.cancel()
-            raise Full
+            raise Full("requests wait for the black box")
         self._running[future] = time.monotonic()
         future.add_done_callback(self._ended)
         return future
@@ -128,15 +124,26 @@ def _begin(load: Callable[[], Any]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with suppress(OSError):
         os.nice(10)
-    _LOADED = load()
+    try:
+        _LOADED = load()
+    except Exception as error:  # whoever asks is told
+        _LOADED = error
+
+
+def _loaded() -> None:
+    """Raises why nothing could be loaded."""
+    if isinstance(_LOADED, Exception):
+        raise _LOADED
 
 
 def _ask(part: Any, items: Sequence[int], seconds: float) -> Columns:
+    _loaded()
     columns: Columns = _LOADED.ask(part, items, seconds)
     return columns
 
 
 def _call(text: Any) -> Any:
+    _loaded()
     return _LOADED(text)
 
 

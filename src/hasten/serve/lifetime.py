@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import math
-import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec import structs
 
 from hasten.speedup.audit import Agreement
 
@@ -100,7 +101,7 @@ class Window:
             "by": self.by,
             "proved": self.proved,
             "calls": self.calls,
-            "agreement": asdict(Agreement.of(self.agreed, self.audits)) if self.audits else None,
+            "agreement": structs.asdict(Agreement.of(self.agreed, self.audits)) if self.audits else None,
             "seconds": {"median": self.quantile(0.5), "p95": self.quantile(0.95)},
         }
 
@@ -111,7 +112,7 @@ def bucket(seconds: float) -> int:
 
 
 class Lifetime:
-    """All that the page shows of one served model. Its methods may be called from any thread.
+    """All that the page shows of one served model. Its methods are called from one thread.
 
     about
         Its name, its kind, and whatever else does not change: `{"name": …, "kind": …}`.
@@ -136,34 +137,32 @@ class Lifetime:
         self.marks: deque[dict[str, Any]] = deque(maxlen=MOST_MARKS)
         self.recent: deque[dict[str, Any]] = deque(maxlen=MOST_RECENT)
         self.inputs: dict[int, Any] = {}  # of the recent ones, by number
-        self.n, self.revision = 0, 0
-        self._began, self._lock = clock(), threading.Lock()
+        self.n, self.revision, self._began = 0, 0, clock()
 
     def answered(self, answers: Sequence[Answered]) -> None:
         """Takes in answers, oldest first."""
         for answer in answers:
-            window = Window(0, 0, 0.0, 0.0)
-            window.add(answer)
-            self.add(window, [answer])
+            self.window().add(answer)
+            self.counted(1)
+            self.show(self.n, answer)
 
-    def add(self, more: Window, shown: Sequence[Answered]) -> None:
-        """Takes in what a window without numbers counted, and shows some of its answers, as its last ones."""
-        n = more.by.total()
-        with self._lock:
-            now = self.clock() - self._began
-            more.first, more.last, more.began, more.ended = self.n + 1, self.n + n, now, now
-            self.n += n
-            if self.windows and self.windows[-1].last - self.windows[-1].first + 1 < self.per_window:
-                self.windows[-1] = self.windows[-1].merged(more)
-            else:
-                self.windows.append(more)
+    def window(self) -> Window:
+        """Returns the window in which the next answers count; `counted` says how many there were."""
+        now = self.clock() - self._began
+        if not self.windows or self.windows[-1].last - self.windows[-1].first + 1 >= self.per_window:
+            self.windows.append(Window(self.n + 1, self.n, now, now))
             if len(self.windows) > MOST_WINDOWS:
                 pairs = zip(self.windows[:-1:2], self.windows[1:-1:2], strict=True)
                 self.windows = [*(one.merged(other) for one, other in pairs), self.windows[-1]]
                 self.per_window *= 2
-            for number, answer in enumerate(shown, self.n - len(shown) + 1):
-                self._show(number, answer, now)
-            self.revision += 1
+        self.windows[-1].ended = now
+        return self.windows[-1]
+
+    def counted(self, n: int) -> None:
+        """Ends a count of answers in the latest window."""
+        self.n += n
+        self.windows[-1].last = self.n
+        self.revision += 1
 
     def _agreement(self, n: int) -> dict[str, Any] | None:
         """Returns the agreement of window `n`, and of as many before it as make enough audits."""
@@ -172,12 +171,13 @@ class Lifetime:
             agreed, audits = agreed + window.agreed, audits + window.audits
             if audits >= ENOUGH:
                 break
-        return asdict(Agreement.of(agreed, audits)) if audits else None
+        return structs.asdict(Agreement.of(agreed, audits)) if audits else None
 
-    def _show(self, number: int, answer: Answered, now: float) -> None:
+    def show(self, number: int, answer: Answered) -> None:
+        """Shows an answer among the recent ones."""
         if len(self.recent) == MOST_RECENT:
             self.inputs.pop(self.recent[0]["number"], None)
-        shown = asdict(answer) | {"number": number, "at": now, "explains": answer.input is not None}
+        shown = asdict(answer) | {"number": number, "explains": answer.input is not None}
         del shown["input"], shown["called"]
         for name in ("text", "answer"):
             words = shown[name]
@@ -188,40 +188,31 @@ class Lifetime:
 
     def mark(self, kind: str, label: str, text: str, at: int | None = None) -> None:
         """Notes a change after answer `at`, or now: `kind` is "version", "alarm" or "note"; the label is short."""
-        with self._lock:
-            self.marks.append({"at": self.n if at is None else at, "kind": kind, "label": label, "text": text})
-            self.revision += 1
+        self.marks.append({"at": self.n if at is None else at, "kind": kind, "label": label, "text": text})
+        self.revision += 1
 
     def input(self, number: int) -> Any:
         """Returns a recent input by its number; None if it is gone, or cannot be explained."""
-        with self._lock:
-            return self.inputs.get(number)
+        return self.inputs.get(number)
 
     def state(self, since: int = -1) -> dict[str, Any]:
         """Returns everything for JSON; only the revision where nothing came since that one."""
-        trust = dict(self.trust())
-        with self._lock:
-            now = self.clock() - self._began
-            head = {"revision": self.revision, "now": now, "trust": trust}
-            if since == self.revision:
-                return head
-            whole = self.windows[0] if self.windows else Window(1, 0, 0.0, 0.0)
-            for window in self.windows[1:]:
-                whole = whole.merged(window)
-            asking: Counter[str] = Counter()
-            for window in self.windows[-3:]:
-                asking.update(window.reasons)
-            return head | {
-                "model": self.about,
-                "answers": self.n,
-                "total": whole.plain(),
-                "windows": [
-                    window.plain() | {"agreement": self._agreement(n)} for n, window in enumerate(self.windows)
-                ],
-                "marks": list(self.marks),
-                "asking": asking.most_common(8),
-                "recent": list(self.recent)[::-1],
-            }
+        head = {"revision": self.revision, "now": self.clock() - self._began, "trust": dict(self.trust())}
+        if since == self.revision:
+            return head
+        whole = self.windows[0] if self.windows else Window(1, 0, 0.0, 0.0)
+        for window in self.windows[1:]:
+            whole = whole.merged(window)
+        asking = sum((window.reasons for window in self.windows[-3:]), Counter[str]())
+        return head | {
+            "model": self.about,
+            "answers": self.n,
+            "total": whole.plain(),
+            "windows": [each.plain() | {"agreement": self._agreement(n)} for n, each in enumerate(self.windows)],
+            "marks": list(self.marks),
+            "asking": asking.most_common(8),
+            "recent": list(self.recent)[::-1],
+        }
 
 
 def recorded_page(state: Mapping[str, Any]) -> str:

@@ -30,7 +30,7 @@ class Source:
     name
         What the model is called in addresses; the name of its file by default.
     task, black_box, risk, per_hour, journal
-        Of a cascade: its task (`hasten.serve.cascades.TASKS`, or "module:name"), an address, a command or
+        Of a cascade: its task (`hasten.cascade.boxes.TASKS`, or "module:name"), an address, a command or
         "module:name" of its black box, and what a new one gets, if the file is not there yet.
     """
 
@@ -48,6 +48,8 @@ class Source:
     def __call__(self) -> Served[Any]:
         """Loads the model."""
         path, name = Path(self.path), self.name or Path(self.path).name.partition(".")[0]
+        if path.is_dir():
+            raise ModelError(f"{path} is a directory. Name the file of a model.")
         if not re.fullmatch(r"[\w.-]+", name, re.ASCII):
             raise ProblemError(f"A model's name has letters, digits, dots, dashes and underscores; got {name!r}.")
         if self.solver is not None:
@@ -118,7 +120,8 @@ def _program(source: Source, name: str, version: str) -> Served[Any]:
 
 def _cascade(source: Source, name: str, version: str) -> Served[Any]:
     from hasten.cascade import Budget, Cascade, load
-    from hasten.serve.cascades import ServedCascade, box_of, task_of
+    from hasten.cascade.boxes import box_of, nobody, task_of
+    from hasten.serve.cascades import ServedCascade
 
     if source.task is None or source.black_box is None:
         raise ProblemError(f"{source.path} is a cascade. Say which --task it is for, and its --black-box.")
@@ -126,16 +129,12 @@ def _cascade(source: Source, name: str, version: str) -> Served[Any]:
     box = box_of(source.black_box, task, source.seconds)
     kept: dict[str, Any] = {"budget": Budget(per_hour=source.per_hour), "journal": source.journal}
     if path.is_file():
-        cascade = load(path, task, box or _nobody, **kept)
+        cascade = load(path, task, box or nobody, **kept)
     else:
-        cascade = Cascade(task, box or _nobody, risk=source.risk, **kept)
+        cascade = Cascade(task, box or nobody, risk=source.risk, **kept)
     served = ServedCascade(name, version, cascade, path)
     served.box = None if box is not None else source.black_box
     return served
-
-
-def _nobody(text: Any) -> Any:
-    raise ProblemError("The black box is asked before its processes are there.")
 
 
 KINDS: dict[str, Callable[[Source, str, str], Served[Any]]] = {

@@ -39,6 +39,7 @@ class ServedRows(Served[Rows]):
     """What speedups and programs share: rows of one shape are answered together, a few alone by single proofs."""
 
     answer, value = "labels", "cost"  # what the columns are called
+    sign = 1.0  # of costs, as the model has them
     speedup: Speedup
 
     def size(self, part: Rows) -> int:
@@ -50,8 +51,8 @@ class ServedRows(Served[Rows]):
         """Returns rows as problems."""
 
     @abstractmethod
-    def answers(self, found: Solutions, part: Rows) -> tuple[Any, Any, Any]:
-        """Returns labels or values, costs or objectives, and gaps."""
+    def answers(self, found: Solutions | Solution, part: Rows) -> Any:
+        """Returns labels or values, a row for each problem."""
 
     def quick(self, parts: Sequence[Rows]) -> list[Found]:
         """Proves problems; those that this leaves open are left open."""
@@ -81,13 +82,16 @@ class ServedRows(Served[Rows]):
 
     def columns(self, found: Solutions, part: Rows) -> Columns:
         """Returns answers column by column."""
-        answer, value, gap = self.answers(found, part)
-        about = found.proved, _SOURCES[found.source], gap, _STATUSES[found.status], np.full(len(found), self.version)
-        return {self.answer: answer, self.value: value} | dict(zip(NAMES, about, strict=True))
+        gap, version = _gap(found.cost, found.bound), np.full(len(found), self.version)
+        about = found.proved, _SOURCES[found.source], gap, _STATUSES[found.status], version
+        own = {self.answer: self.answers(found, part), self.value: self.sign * found.cost}
+        return own | dict(zip(NAMES, about, strict=True))
 
-    @abstractmethod
     def _single(self, answer: Solution, part: Rows) -> Columns:
         """Returns one answer in columns of one."""
+        about = [answer.proved], [answer.source.value], [gap_of(answer)], [answer.status.value], [self.version]
+        own = {self.answer: [self.answers(answer, part).tolist()], self.value: [self.sign * answer.cost]}
+        return own | dict(zip(NAMES, about, strict=True))
 
 
 NAMES = [tensor.name for tensor in ABOUT]
@@ -129,7 +133,8 @@ class ServedSpeedup(ServedRows):
     def _checked(self, given: object, costs: FloatArray) -> Rows:
         name = given or self._only
         if not isinstance(name, str) or name not in self.structures:
-            raise Refused(f"There is no structure {given!r:.60}. There are {', '.join(sorted(self.structures))}.")
+            why = f"There is no structure {given!r:.60}" if given else "The input names no structure"
+            raise Refused(f"{why}. There are {', '.join(sorted(self.structures))}.")
         n_labels = self.structures[name].n_labels
         if costs.ndim != 2 or costs.shape[1] != n_labels:
             raise Refused(f"Got {count(costs.shape[-1], 'cost')} for {count(n_labels, 'label')}. Give one for each.")
@@ -143,15 +148,12 @@ class ServedSpeedup(ServedRows):
         """Returns the problems."""
         return self.structures[part.shape].batch(part.rows)
 
-    def answers(self, found: Solutions, part: Rows) -> tuple[Any, Any, Any]:
-        """Returns labels, costs and gaps."""
+    def answers(self, found: Solutions | Solution, part: Rows) -> Any:
+        """Returns labels by number; -1 where there is no answer."""
         n_variables = self.structures[part.shape].n_variables
-        return found.labels.reshape(len(found), n_variables), found.cost, _gap(found.cost, found.bound)
-
-    def _single(self, answer: Solution, part: Rows) -> Columns:
-        labels = [-1] * answer.problem.n_variables if answer.values is None else answer.labels.tolist()
-        about = [answer.proved], [answer.source.value], [gap_of(answer)], [answer.status.value], [self.version]
-        return {"labels": [labels], "cost": [answer.cost]} | dict(zip(NAMES, about, strict=True))
+        if isinstance(found, Solution):
+            return np.full(n_variables, -1) if found.values is None else found.labels
+        return found.labels.reshape(len(found), n_variables)
 
     def ask(self, part: Rows, items: Sequence[int], seconds: float) -> Columns:
         """Answers by the solver where nothing is proved, and audits."""
@@ -178,9 +180,11 @@ class ServedSpeedup(ServedRows):
         """Returns its counters, agreement and notes."""
         speedup, agreement = self.speedup, self.speedup.agreement
         counters = speedup.counters
+        if not self.stateful:
+            return super().state()
         return {
             "version": self.version,
-            "trusted": not self.stateful or speedup.trusted,
+            "trusted": speedup.trusted,
             "allowed": speedup.trust.min_agreement,
             "agreement": [agreement.estimate, agreement.low, agreement.high, agreement.n] if agreement.n else None,
             "audits": counters.audits,
@@ -216,6 +220,7 @@ class ServedProgram(ServedRows):
     def __init__(self, name: str, version: str, program: Program, solver: str) -> None:
         super().__init__(name, version)
         self.program, self.solver, self.columns_of = program, solver, program.columns
+        self.sign = program.statement.sign
         try:
             self.speedup = Speedup(program.schema)
         except ProgramError:  # only the solver can answer this one
@@ -255,20 +260,13 @@ class ServedProgram(ServedRows):
         """Proves what can be proved here."""
         if self.speedup is not None and not np.isfinite(self.program.statement.cutoff):
             return super().quick(parts)
-        empty = {"values": [0.0] * len(self.columns_of), "objective": 0.0} | dict.fromkeys(NAMES)
-        sizes = map(self.size, parts)
-        return [Found({k: [v] * n for k, v in empty.items()}, 0, n, range(n)) for n in sizes]
+        return [Found({}, 0, n, range(n)) for n in map(self.size, parts)]
 
-    def answers(self, found: Solutions, part: Rows) -> tuple[Any, Any, Any]:
-        """Returns values, objectives and gaps."""
-        cost = found.cost
-        return self.program.values(found), self.program.statement.sign * cost, _gap(cost, found.bound)
-
-    def _single(self, answer: Solution, part: Rows) -> Columns:
-        values = self.program.values(answer) if answer.values is not None else np.full(len(self.columns_of), np.nan)
-        about = [answer.proved], [answer.source.value], [gap_of(answer)], [answer.status.value], [self.version]
-        value = self.program.statement.sign * answer.cost
-        return {"values": [values.tolist()], "objective": [value]} | dict(zip(NAMES, about, strict=True))
+    def answers(self, found: Solutions | Solution, part: Rows) -> Any:
+        """Returns values; nan where there is no answer."""
+        if isinstance(found, Solution) and found.values is None:
+            return np.full(len(self.columns_of), np.nan)
+        return self.program.values(found)
 
     def ask(self, part: Rows, items: Sequence[int], seconds: float) -> Columns:
         """Solves by whatever it takes."""

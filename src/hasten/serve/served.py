@@ -52,6 +52,9 @@ class Found:
 
     def merge(self, more: Columns) -> None:
         """Puts the answers to the open items in their places."""
+        if len(self.open) == self.n:
+            self.columns, self.at, self.open = more, 0, ()
+            return
         for name, column in self.columns.items():
             if isinstance(column, np.ndarray):
                 column = column.tolist()

@@ -93,7 +93,7 @@ class ServedLabeller(ServedText[Sentence]):
             text = scorer.read(chunk)
             batch = task.batch(text.n_entities, scorer.lazy(text) if searches else scorer.costs(text)[0])
             answers, given = (self.speedup.ask(batch), None) if asking else self.speedup.at_once(batch)
-            words = list(all_in_words(task, answers.labels, text.n_entities))
+            words = all_in_words(task, answers.labels, text.n_entities)
             for n, (answer, (types, relations)) in enumerate(zip(answers, words, strict=True)):
                 known = answer.values is not None
                 columns = {"types": [types if known else None], "relations": [relations if known else None]}

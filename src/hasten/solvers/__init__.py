@@ -20,8 +20,7 @@ from hasten.errors import SolverError, SolverMissing
 from hasten.model.batch import Batch, as_batch
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Solutions, Status
-from hasten.solvers.base import answer
-from hasten.solvers.failures import OnError, failed
+from hasten.solvers.base import OnError, answer, failed
 from hasten.support.arrays import IntArray
 from hasten.support.checks import brief
 from hasten.support.clock import now
@@ -64,7 +63,7 @@ def make_solver(solver: str | Solver | Callable[[Problem], Any], **options: Any)
         labels (numbers or names), to None if there is no valid labelling, or to a `Solution`. Answers from
         outside are scored and checked like all others.
     options
-        Settings of a solver that is named: ours (`time_limit`, in seconds, `max_models`, `interruptible`), and those of
+        Settings of a solver that is named: ours (`time_limit`, in seconds, `interruptible`), and those of
         its own package, by the names that they have there: `make_solver("highs", mip_rel_gap=0.01)`. Those that it does
         not know are refused.
     """
@@ -140,11 +139,11 @@ def package_of(name: str) -> str | None:
 def solve_all(
     solver: Solver,
     problems: Batch | Iterable[Problem],
-    progress: Progress | None = None,
     on_error: OnError = OnError.KEEP,
     *,
     time_limit: float | None = None,
     call_limit: float | None = None,
+    progress: Progress | None = None,
 ) -> Solutions:
     """Solves many problems, one after the other, and tells `progress` of each.
 
@@ -199,9 +198,9 @@ class UserSolver:
         if said is None:
             raise SolverError(
                 f"{self.name} returned None. Return the labels of the problem, by number or name; where there are "
-                "none that are valid, hasten.Status.INFEASIBLE."
+                "none that are valid, hasten.Status.INFEASIBLE; and where it ran out of time, hasten.Status.NO_TIME."
             )
-        if said is Status.INFEASIBLE:
+        if said is Status.INFEASIBLE or said is Status.NO_TIME:
             return answer(problem, said)
         if not isinstance(said, Solution):
             return answer(problem, Status.SOLVED, problem.values(said), name=self.name)

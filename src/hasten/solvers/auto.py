@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from random import Random
 from threading import Lock
 from weakref import WeakKeyDictionary
 
@@ -42,12 +41,10 @@ BUILDING = 0.05  # seconds that a solver may take for the model, and to stop, be
 class AutoSolver:
     """Asks whichever installed solver is fastest on problems like the one at hand.
 
-    time_limit, max_models, interruptible
+    time_limit, interruptible
         As for every solver of ours.
     solvers
         The names of those to choose from. None, the default, are all that are installed.
-    seed
-        Draws which of the other solvers to try.
     """
 
     name = "auto"
@@ -55,18 +52,15 @@ class AutoSolver:
     def __init__(
         self,
         time_limit: float | None = None,
-        max_models: int = 64,
         interruptible: bool = True,
         solvers: Sequence[str] | None = None,
-        seed: int = 0,
     ) -> None:
-        self.time_limit, self.max_models, self.interruptible, self.seed = time_limit, max_models, interruptible, seed
+        self.time_limit, self.interruptible = time_limit, interruptible
         self.solvers = tuple(_chosen(solvers))
         self.calls: Counter[str] = Counter()  # of each solver, so far
         self._made: dict[str, Solver] = {}
         self._races: dict[tuple[int, ...], Race] = {}  # by size
         self._of_graph: WeakKeyDictionary[Graph, Race] = WeakKeyDictionary()
-        self._random = Random(seed)
         self._make(next(name for name in PROGRAMS if name in self.solvers))  # says now what is wrong with the options
         renew_after_fork(self)
         self._renew_locks()
@@ -110,10 +104,9 @@ class AutoSolver:
         best, *others = race.ranked()
         seconds = FASTER * race.seconds.get(best, math.inf)
         able = [name for name in others if race.seconds.get(name, 0.0) < math.inf]
-        untried = [name for name in able if name not in race.seconds]
         if seconds > race.spare or not able:
             return None
-        name = self._random.choice(untried or able)
+        name = min(able, key=race.n.__getitem__)
         return (name, seconds) if seconds + (BUILDING if name in self._made else LOADING) <= race.spare else None
 
     def _ask_all(self, race: Race, found: Solution, deadline: float) -> Solution:
@@ -152,7 +145,7 @@ class AutoSolver:
 
     def _make(self, name: str) -> Solver:
         if name not in self._made:
-            self._made[name] = make_solver(name, max_models=self.max_models, interruptible=self.interruptible)
+            self._made[name] = make_solver(name, interruptible=self.interruptible)
         return self._made[name]
 
     def __repr__(self) -> str:

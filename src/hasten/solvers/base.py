@@ -3,36 +3,43 @@
 A labelling that breaks a constraint, or whose cost is not the one claimed, is never returned: the solver is asked once
 more with a fresh model, then `SolverWrong` is raised. Where a rule holds within the solver's tolerance alone, that
 choice of labels is ruled out (a *cut*), a few times if need be.
+
+A solver fails when it raises an error, or when its answer does not pass our check. The problem then keeps the best
+labelling that is known without the solver, the status `FAILED` and the reason in words, unless it is to be an error.
 """
 
 from __future__ import annotations
 
+import logging
 import math
 import threading
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from hasten.errors import SolverError, SolverWrong
+from hasten.errors import HastenError, SolverError, SolverMissing, SolverWrong
 from hasten.kernels.layout import Graph
 from hasten.kernels.score import row_holds, rows_hold, total_cost
 from hasten.kernels.tolerance import TOLERANCE
 from hasten.model.compiled import Compiled
 from hasten.model.problem import Problem, check_one
-from hasten.model.solution import Solution, Source, Status
+from hasten.model.solution import Solution, Solutions, Source, Status
 from hasten.solvers.objective import Layout, Objective, lower_bound, objectives
 from hasten.support.arrays import IntArray
+from hasten.support.checks import Choices
 from hasten.support.clock import NEVER, PATIENCE, LeftBehindError, Stop, now, run_waiting
 from hasten.support.threads import renew_after_fork
 
+log = logging.getLogger(__name__)
 LATE = 0.02  # seconds after its own limit that a solver is asked to stop
 MAX_CUTS = 20  # in one call
+MAX_MODELS = 64  # that a solver keeps
 LEFT_BEHIND: list[object] = []  # by a fork, half at work: not even to be destroyed
 
 
@@ -133,19 +140,17 @@ class BaseSolver(ABC):
 
 
 class ModelSolver(BaseSolver):
-    """A solver with a model for each structure, of which it keeps the `max_models` last used."""
+    """A solver with a model for each structure, of which it keeps the last used."""
 
     range: ClassVar[float] = 1e6  # see hasten.solvers.objective
 
     def __init__(
         self,
         time_limit: float | None = None,
-        max_models: int = 64,
         interruptible: bool = True,
         native: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(time_limit, interruptible)
-        self.max_models = max_models
         self.native = dict(native or {})
         if self.native:
             self._check_native()
@@ -177,7 +182,7 @@ class ModelSolver(BaseSolver):
         raise self._unknown(*self.native)
 
     def _unknown(self, *options: str, why: object = "") -> SolverError:
-        own = "time_limit, max_models, interruptible"
+        own = "time_limit, interruptible"
         return SolverError(
             f"{self.name} has no option {', '.join(options)}. It has {own}, and those of its package, spelled as there."
             + (f" ({why})" if why else "")
@@ -232,7 +237,7 @@ class ModelSolver(BaseSolver):
             model = self._build(compiled.graph, self._cuts.get(compiled, ()))
             self._models[compiled] = Layout(compiled.graph), model
             self.n_built += 1
-            while len(self._models) > max(1, self.max_models):
+            while len(self._models) > MAX_MODELS:
                 self._models.popitem(last=False)
         self._models.move_to_end(compiled)
         return self._models[compiled]
@@ -279,3 +284,32 @@ def check(problem: Problem, labels: IntArray, value: float | None, name: str) ->
         if off > rounding:
             raise SolverWrong(f"{name} says that its labelling costs {value!r}, but it costs {cost!r}.")
     return cost
+
+
+class OnError(Choices):
+    """The choices for when the solver fails on a problem."""
+
+    KEEP = "keep"  # the other answers, and say of this one why there is none
+    RAISE = "raise"
+
+
+def failed(problem: Problem, error: Exception, found: Solution | None = None) -> Solution:
+    """Returns the answer to a problem on which the solver failed: the best found before, and why there is no more."""
+    if isinstance(error, SolverMissing):  # no problem can be solved
+        raise error
+    reason = str(error) if isinstance(error, HastenError) and str(error) else f"{type(error).__name__}: {error}"
+    known = answer(problem, Status.FAILED) if found is None else found
+    return replace(known, status=Status.FAILED, reason=reason)
+
+
+def warn_of_failures(answers: Solutions) -> None:
+    """Logs on how many problems the solver failed, if any, and the first reason."""
+    if answers.reasons:
+        first = min(answers.reasons)
+        log.warning(
+            "The solver failed on %d of %d problems. The first is problem %d: %s",
+            len(answers.reasons),
+            len(answers),
+            first,
+            answers.reasons[first],
+        )

@@ -66,6 +66,10 @@ class Formulation:
         z[chosen] -= 1.0
         return None if np.abs(z).max() > within else chosen - self.first[:-1]
 
+    def columns_chosen(self, labels: IntArray) -> FloatArray:
+        """Returns the values of the labels' columns, given the label of each variable."""
+        return np.bincount(self.first[:-1] + labels, minlength=self.n_labels).astype(np.float64)
+
     def arrays(self, whole: bool) -> dict[str, Any]:
         """Returns the program by the names of its arrays, the labels' columns whole or not (`highs_program`)."""
         integer = np.arange(self.n_columns) < (self.n_labels if whole else 0)
@@ -90,20 +94,6 @@ class Formulation:
             cells = slice(self.row_first[r], self.row_first[r + 1])
             weight[cells], low[r], high[r] = scaled_row(weight[cells], float(low[r]), float(high[r]))
         return replace(self, weight=weight, low=low, high=high)
-
-
-def complements(form: Formulation) -> tuple[IntArray, IntArray]:
-    """Returns labels that no row speaks of but their variable's own, and for each the only other label of its variable.
-
-    Such a label is chosen where the other one is not, so that it needs neither a column nor the row.
-    """
-    first = form.first
-    pairs = np.flatnonzero(np.diff(first) == 2)
-    once = np.bincount(form.column, minlength=form.n_columns) == 1
-    one, other = first[pairs], first[pairs] + 1
-    spare = np.where(once[one], one, other)
-    found = once[one] | once[other]
-    return spare[found], (one + other - spare)[found]
 
 
 def formulate(graph: Graph, cuts: Iterable[Sequence[int]] = ()) -> Formulation:

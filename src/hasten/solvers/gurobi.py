@@ -13,7 +13,7 @@ from hasten.kernels.layout import Graph
 from hasten.model.solution import Solution, Status
 from hasten.solvers import load
 from hasten.solvers.base import LEFT_BEHIND, Asked, ModelSolver, Outcome
-from hasten.solvers.formulation import complements, formulate
+from hasten.solvers.formulation import formulate
 from hasten.solvers.highs_program import INFEASIBLE, OPTIMAL, TIME, UNBOUNDED, Said
 from hasten.solvers.objective import Objective
 from hasten.support.arrays import FloatArray
@@ -117,26 +117,12 @@ class GurobiProgram:
 
 
 class GurobiModel:
-    """A structure's integer program. Of two labels that exclude each other, one has a column, where that suffices."""
+    """A structure's integer program."""
 
     def __init__(self, graph: Graph, cuts: Sequence[Sequence[int]], environment: Any) -> None:
         form = self.formulation = formulate(graph, cuts).scaled()
-        self.spare, self.other = complements(form)
-        self.kept = np.delete(np.arange(form.n_columns), self.spare)
-        owner = np.arange(form.n_rows).repeat(np.diff(form.row_first))
-        rows = np.delete(np.arange(form.n_rows), owner[np.isin(form.column, self.spare)])
-        cells = np.isin(owner, rows)
-        program = {
-            "low": np.zeros(len(self.kept)),
-            "high": np.ones(len(self.kept)),
-            "whole": self.kept < form.n_labels,
-            "row_first": np.concatenate([[0], np.cumsum(np.diff(form.row_first)[rows])]),
-            "row_column": np.searchsorted(self.kept, form.column[cells]),
-            "row_weight": form.weight[cells],
-            "row_low": form.low[rows],
-            "row_high": form.high[rows],
-        }
-        self.program = GurobiProgram(program, environment)
+        self.low = np.zeros(form.n_columns)
+        self.program = GurobiProgram(form.arrays(whole=True) | {"high": np.ones(form.n_columns)}, environment)
 
 
 class GurobiSolver(ModelSolver):
@@ -173,32 +159,22 @@ class GurobiSolver(ModelSolver):
         return GurobiModel(graph, cuts, self._environment)
 
     def _run(self, model: GurobiModel, objective: Objective, asked: Asked) -> Outcome:
-        form, kept = model.formulation, model.kept
+        form = model.formulation
         cost, allowed = form.columns_of(objective)
-        constant = float(cost[model.spare].sum())  # is paid in any case
-        cost[model.other] -= cost[model.spare]
-        low = np.zeros(form.n_columns)
-        low[model.other] = ~allowed[model.spare]
         if asked.start is not None:
-            values = np.bincount(form.first[:-1] + asked.start, minlength=form.n_labels)
-            model.program.start_from(values[kept[kept < form.n_labels]].astype(float))
-        seconds = asked.deadline - now()
-        said = model.program.run(cost[kept], seconds, (low[kept], allowed[kept].astype(float)))
+            model.program.start_from(form.columns_chosen(asked.start))
+        said = model.program.run(cost, asked.deadline - now(), (model.low, allowed.astype(float)))
         if said.word == INFEASIBLE:
             return Outcome(Status.INFEASIBLE)
         if said.word not in (OPTIMAL, TIME):
             raise SolverError(f"Gurobi stopped with {said.word}.")
-        bound = max(0.0, said.bound + constant)
+        bound = max(0.0, said.bound)
         if said.x is None:
             return Outcome(Status.NO_TIME, bound=bound)
-        x = np.zeros(form.n_columns)
-        x[kept] = said.x
-        x[model.spare] = 1.0 - x[model.other]
-        labels = form.chosen(x)
+        labels = form.chosen(said.x)
         if labels is None:
             raise SolverError("Gurobi returned a fractional answer to an integer program.")
-        status = Status.SOLVED if said.word == OPTIMAL else Status.TIME_LIMIT
-        return Outcome(status, labels, said.value + constant, bound)
+        return Outcome(Status.SOLVED if said.word == OPTIMAL else Status.TIME_LIMIT, labels, said.value, bound)
 
 
 SOLVER = GurobiSolver

@@ -14,27 +14,35 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Annotated
 
 import numpy as np
+from msgspec import Meta, Struct
 
 from hasten.support.arrays import BoolArray, FloatArray, IntArray
+from hasten.support.forms import Count, Misfit, Share, Size
 
 ALARM = 1e5  # audits, on average at least, to a false alarm
 RECOVERED = 1e4  # comparisons, on average at least, until trust returns falsely
 WINDOW = 1024  # audits that the estimate is of
 CHANCE = 0.01  # that a drift began before the stretch that is named
 ALERT = 50  # answers after a disagreement that are all audited
+SAME = "level", "alarmed", "trusted", "distrust", "changed", "alert"  # as a file holds them
+Alert = Annotated[int, Meta(ge=0, le=ALERT)]
 
 
-@dataclass(frozen=True, slots=True)
-class Agreement:
+class Agreement(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """An estimate of a share, with its limits, from `n` audits; without any it is nan between 0 and 1."""
 
     estimate: float
-    low: float
-    high: float
-    n: int
+    low: Share
+    high: Share
+    n: Count
+
+    def __post_init__(self) -> None:
+        if math.isnan(self.estimate) != (self.n == 0) or (self.n and not self.low <= self.estimate <= self.high):
+            between = f"an agreement of {self.estimate} between {self.low} and {self.high}"
+            raise ValueError(f"{between} from {self.n} audits makes no sense")
 
     @classmethod
     def of(cls, n_agreed: int, n: int, confidence: float = 0.95) -> Agreement:
@@ -61,6 +69,11 @@ class Bet:
     run: float = 0.0  # the logarithm of what one stake would have become since it has been winning; at least 0
     n: int = 0  # audits since then
 
+    @property
+    def won(self) -> tuple[float, float, int]:
+        """What it has won so far."""
+        return self.stake, self.run, self.n
+
     def observe(self, allowed: float, agreed: bool) -> None:
         """Bets on an audit, where the rate `allowed` is allowed."""
         odds = self.share / (allowed if self.share > 0 else 1 - allowed)
@@ -68,6 +81,21 @@ class Bet:
         self.stake = (1 + self.stake) * gain
         self.run = max(0.0, self.run + math.log(gain)) if gain > 0 else 0.0
         self.n = self.n + 1 if self.run else 0
+
+
+class AuditState(Struct, forbid_unknown_fields=True):
+    """All of an `Audit`, as files hold it."""
+
+    level: Share | None
+    alarmed: Alert
+    trusted: bool
+    distrust: Agreement | None
+    suspect: tuple[Count, Count] | None
+    changed: Count
+    alert: Alert
+    recent: list[bool]
+    numbers: list[Count]
+    bets: list[tuple[Size, Size, Count]]
 
 
 class Audit:
@@ -89,31 +117,30 @@ class Audit:
         self.numbers: IntArray = np.zeros(0, dtype=np.int64)  # of the answers that were audited
         self.bets = self.new_bets()
 
-    def plain(self) -> dict[str, Any]:
-        """Returns it as what JSON can hold."""
-        agreement, suspect = self.distrust, self.suspect
-        return {
-            "level": self.level,
-            "alarmed": self.alarmed,
-            "trusted": self.trusted,
-            "distrust": None if agreement is None else [round(agreement.estimate * agreement.n), agreement.n],
-            "suspect": None if suspect is None else [suspect.start, suspect.stop],
-            "changed": self.changed,
-            "alert": self.alert,
-            "recent": self.recent.tolist(),
-            "numbers": self.numbers.tolist(),
-            "bets": [[bet.stake, bet.run, bet.n] for bet in self.bets],
-        }
+    def plain(self) -> AuditState:
+        """Returns all of it as a file holds it."""
+        suspect = None if self.suspect is None else (self.suspect.start, self.suspect.stop)
+        same = {name: getattr(self, name) for name in SAME}
+        recent, numbers, bets = self.recent.tolist(), self.numbers.tolist(), [each.won for each in self.bets]
+        return AuditState(**same, suspect=suspect, recent=recent, numbers=numbers, bets=bets)
 
     @classmethod
-    def of_plain(cls, told: dict[str, Any]) -> Audit:
+    def of_plain(cls, kept: AuditState) -> Audit:
         """Returns the audit that `plain` returned."""
-        audit = cls(told["level"], told["alarmed"])
-        audit.trusted, audit.changed, audit.alert = told["trusted"], told["changed"], told["alert"]
-        audit.distrust = None if told["distrust"] is None else Agreement.of(*told["distrust"])
-        audit.suspect = None if told["suspect"] is None else range(*told["suspect"])
-        audit.recent, audit.numbers = np.array(told["recent"], dtype=bool), np.array(told["numbers"], dtype=np.int64)
-        audit.bets = [Bet(bet.share, *row) for bet, row in zip(audit.new_bets(), told["bets"], strict=True)]
+        audit = cls(kept.level, kept.alarmed)
+        audit.trusted, audit.distrust, audit.changed, audit.alert = (
+            kept.trusted,
+            kept.distrust,
+            kept.changed,
+            kept.alert,
+        )
+        audit.suspect = None if kept.suspect is None else range(*kept.suspect)
+        audit.recent, audit.numbers = np.array(kept.recent, dtype=bool), np.array(kept.numbers, dtype=np.int64)
+        audit.bets = audit.new_bets()
+        same = len(kept.bets) == len(audit.bets) and len(kept.recent) == len(kept.numbers) <= WINDOW
+        if not same or audit.trusted != (audit.distrust is None):
+            raise Misfit("its audits contradict each other")
+        audit.bets = [Bet(bet.share, *won) for bet, won in zip(audit.bets, kept.bets, strict=True)]
         return audit
 
     def allow(self, level: float | None) -> None:

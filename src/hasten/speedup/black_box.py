@@ -20,7 +20,7 @@ from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Solutions, Source, Status
 from hasten.proof.certifier import Certifier
 from hasten.solvers import Progress, Solver, UserSolver, is_ours, solve_within
-from hasten.solvers.failures import OnError, failed
+from hasten.solvers.base import OnError, failed
 from hasten.speedup.effort import AIDED, ALONE, Effort, Schedule
 from hasten.speedup.parts import Limits
 from hasten.support.arrays import all_of
@@ -33,7 +33,7 @@ AT_FIRST = 0.1  # seconds of our first turn at most: many problems take a solver
 BEGINNING = 1e-7  # seconds that a solver takes to begin, times the size to the power of 1.5
 REMEDIES = (
     "Does it know a constraint that the schema does not? State it in the schema. Is it not meant to be exact? Use "
-    'Trust(prove=False), which asks it every time, or Trust(on_disagreement="follow").'
+    "Trust(prove=False), which asks it every time."
 )
 Clock = Callable[[], float]
 
@@ -90,7 +90,7 @@ def prove_or_solve(
             errors = on_error if proves else OnError.KEEP
             answers, more = solve_open(answers, solver, show, errors, (seconds, deadline), harder, clock)
         calls += more
-        if schedule is not None and not schedule.end(answers, proves, n_open, solver if more else None):
+        if schedule is not None and not schedule.end(answers, proves, n_open):
             continue
         parts.append(answers)
         tell(n, n)

@@ -15,7 +15,6 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from itertools import count
 from typing import NamedTuple
 
 import numpy as np
@@ -29,7 +28,6 @@ from hasten.model.solution import Solutions, Source, Status, numbered, same_labe
 from hasten.speedup.audit import Agreement
 from hasten.speedup.parts import Limits
 from hasten.support.arrays import BoolArray, IntArray
-from hasten.support.terminal import Tell, tell_nobody
 
 log = logging.getLogger(__name__)
 
@@ -121,13 +119,12 @@ class Examples(NamedTuple):
     usable: IntArray
 
 
-def choose(
-    schema: Schema, examples: Examples, inference: Inference, *, seed: int = 0, tell: Tell = tell_nobody
-) -> Choice:
+def choose(schema: Schema, examples: Examples, inference: Inference, seed: int = 0) -> Choice:
     """Learns how to answer."""
     if len(examples.usable) < FEWEST:
-        return Choice(Method.NONE, LearnedTables.none(schema), {}, len(examples.usable))
-    choice = _Trial(schema, examples, inference, np.random.default_rng(seed), tell).run()
+        nothing = LearnedTables.that_forbid(schema, np.zeros(schema.n_weights, dtype=bool))
+        return Choice(Method.NONE, nothing, {}, len(examples.usable))
+    choice = _Trial(schema, examples, inference, np.random.default_rng(seed)).run()
     log.info("%s", choice)
     return choice
 
@@ -151,13 +148,9 @@ class _Costs(NamedTuple):
 class _Trial:
     """All methods, tried on answers held out."""
 
-    def __init__(
-        self, schema: Schema, examples: Examples, inference: Inference, rng: np.random.Generator, tell: Tell
-    ) -> None:
-        self.schema, self.inference, self.rng, self.tell = schema, inference, rng, tell
+    def __init__(self, schema: Schema, examples: Examples, inference: Inference, rng: np.random.Generator) -> None:
+        self.schema, self.inference, self.rng = schema, inference, rng
         self.batch, self.labels, self.usable = examples
-        self.nothing = np.zeros(schema.n_weights, dtype=bool)
-        self.gap = typical_gap(self.batch)
         self.n_agreed: dict[Method, int] = {}
         n, order = len(self.usable), rng.permutation(self.usable)
         n_folds = 1 if n > MOST_HELD else 5 if n <= 200 else 3
@@ -167,28 +160,26 @@ class _Trial:
 
     def run(self) -> Choice:
         """Tries every method and learns the best from all answers."""
-        self._try_nothing()
-        confidence, members = self._try_mining()
+        nothing = np.zeros(self.schema.n_weights, dtype=bool)
+        free = [nothing] * len(self.folds)
+        self.n_agreed[Method.NONE] = self._try_tables(free)
+        confidence, mined = self._try_mining()
         soft: dict[Method, StepSize] = {}
         if self.schema.n_weights and max(self.n_agreed.values()) < SETTLED * self.n_held:
-            sizes = [StepSize(step * self.gap, margin * self.gap) for step, margin in STEP_SIZES]
-            if any(each.n_forbidden for each in members):
-                hard = [Changing(self.batch, each.forbidden) for each in members]
-                soft[Method.BOTH], sizes = self._try_costs(Method.BOTH, hard, sizes)
-            free = [Changing(self.batch, self.nothing)] * len(self.folds)
+            gap = typical_gap(self.batch)
+            sizes = [StepSize(step * gap, margin * gap) for step, margin in STEP_SIZES]
+            if any(each.any() for each in mined):
+                soft[Method.BOTH], sizes = self._try_costs(Method.BOTH, mined, sizes)
             soft[Method.SOFT], _ = self._try_costs(Method.SOFT, free, sizes)
         method = max(Method, key=lambda each: (self.n_agreed.get(each, -1), -list(Method).index(each)))
         agreement = {each: Agreement.of(self.n_agreed[each], self.n_held) for each in Method if each in self.n_agreed}
-        size, forbidden = None, self.nothing
-        tables = LearnedTables.none(self.schema)
+        sure, forbidden = None, nothing
         if method in (Method.MINED, Method.BOTH):
-            forbidden = Evidence.of(self.batch, self.labels, self.usable).forbidden(confidence)
-            tables = LearnedTables(self.schema, forbidden, np.zeros(self.schema.n_weights))
-        if method in soft:
-            size = soft[method]
+            sure, forbidden = confidence, Evidence.of(self.batch, self.labels, self.usable).forbidden(confidence)
+        size = soft.get(method)
+        tables = LearnedTables.that_forbid(self.schema, forbidden)
+        if size is not None:
             tables = self._learn_costs(forbidden, size)
-        self.tell("Learning", 1.0)
-        sure = confidence if method in (Method.MINED, Method.BOTH) else None
         return Choice(method, tables, agreement, len(self.usable), sure, size)
 
     def _fold(self, held: IntArray) -> _Fold:
@@ -199,36 +190,35 @@ class _Trial:
     def _n_agreed(self, fold: _Fold, found: Solutions) -> int:
         return int(same_labels(fold.batch, found.values, fold.labels).sum())
 
-    def _try_nothing(self) -> None:
-        self.tell("Choosing", None, Method.NONE.value)
-        tables = LearnedTables.none(self.schema)
-        found = [self.inference.by_tables(tables, fold.batch) for fold in self.folds]
-        self.n_agreed[Method.NONE] = sum(map(self._n_agreed, self.folds, found))
+    def _try_tables(self, forbidden: list[BoolArray]) -> int:
+        """Returns how many answers tables that forbid some tuples give, in each fold others."""
+        tables = [LearnedTables.that_forbid(self.schema, each) for each in forbidden]
+        found = [self.inference.by_tables(each, fold.batch) for fold, each in zip(self.folds, tables, strict=True)]
+        return sum(map(self._n_agreed, self.folds, found))
 
-    def _try_mining(self) -> tuple[float, list[LearnedTables]]:
-        best, tables_of_best, tried = CONFIDENCES[0], list[LearnedTables](), -1
+    def _try_mining(self) -> tuple[float, list[BoolArray]]:
+        """Tries confidences; returns the best, and what it forbids in each fold."""
+        best, mined, tried = CONFIDENCES[0], list[BoolArray](), -1
         for confidence in CONFIDENCES:
-            self.tell("Choosing", None, f"{Method.MINED} with a confidence of {confidence:g}")
             forbidden = [fold.evidence.forbidden(confidence) for fold in self.folds]
-            if tables_of_best and all(map(np.array_equal, forbidden, (each.forbidden for each in tables_of_best))):
+            if mined and all(map(np.array_equal, forbidden, mined)):
                 continue
-            tables = [LearnedTables(self.schema, each, np.zeros(self.schema.n_weights)) for each in forbidden]
-            found = [self.inference.by_tables(each, fold.batch) for fold, each in zip(self.folds, tables, strict=True)]
-            n_agreed = sum(map(self._n_agreed, self.folds, found))
+            n_agreed = self._try_tables(forbidden)
             if tried < 0 or n_agreed > tried + 1 + CLEARLY * self.n_held:
-                best, tables_of_best, tried = confidence, tables, n_agreed
-        if any(each.n_forbidden for each in tables_of_best):
+                best, mined, tried = confidence, forbidden, n_agreed
+        if any(each.any() for each in mined):
             self.n_agreed[Method.MINED] = tried
-        return best, tables_of_best
+        return best, mined
 
     def _try_costs(
-        self, method: Method, changing: list[Changing], sizes: list[StepSize]
+        self, method: Method, forbidden: list[BoolArray], sizes: list[StepSize]
     ) -> tuple[StepSize, list[StepSize]]:
         """Tries step sizes for a few passes, two for more; returns the best, and these two."""
+        made = {id(each): Changing(self.batch, each) for each in forbidden}
+        changing = [made[id(each)] for each in forbidden]
         limit, trials = TRIAL / len(self.folds), []
         some = [self._affordable(each, fold.kept, limit) for fold, each in zip(self.folds, changing, strict=True)]
         for size in sizes:
-            self.tell("Choosing", None, f"{method}, step {size.step:.3g}, margin {size.margin:.3g}")
             learners = [Perceptron(each, self.batch, self.labels, size, self.inference.n_jobs) for each in changing]
             trials.append(self._passed(_Costs(size, learners, 0), some, FIRST_PASSES))
         trials.sort(key=lambda each: -each.n_agreed)
@@ -255,11 +245,5 @@ class _Trial:
         changing = Changing(self.batch, forbidden)
         problems = self._affordable(changing, self.usable, FINAL / (FIRST_PASSES + MORE_PASSES))
         passes = int(min(max(FINAL / seconds(changing.batch, problems), 1), MOST_PASSES))
-        done = count(1)
-
-        def tell() -> None:
-            self.tell("Learning", next(done) / passes)
-
-        self.tell("Learning", 0.0)
         perceptron = Perceptron(changing, self.batch, self.labels, size, self.inference.n_jobs)
-        return perceptron.learn(problems, passes, self.rng, tell)
+        return perceptron.learn(problems, passes, self.rng)

@@ -18,7 +18,6 @@ from hasten.model.compiled import Compiled
 from hasten.model.solution import Solutions, Status
 from hasten.model.structure import Structure
 from hasten.proof.branch import MAX_NODES, ROW_NODES
-from hasten.solvers import Solver
 from hasten.solvers.portfolio import Race
 from hasten.support.clock import seconds_loading
 
@@ -117,20 +116,18 @@ def _nothing_known(compiled: Compiled, solver: str) -> Effort:
 class Schedule:
     """How many problems of one structure to answer at a time, and whether by a proof first or by the solver alone.
 
-    `asked` is the solver, or None if it was not made yet: as long as proofs succeed, it is not. `limited` is whether a
-    problem has limited time, which no second try may exceed.
+    `solver` is the solver's name. `limited` is whether a problem has limited time, which no second try may exceed.
     """
 
     def __init__(
         self,
         structure: Structure,
-        asked: Solver | None,
+        solver: str,
         limited: bool = False,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self._compiled, self.clock, self._size, self._began = structure.compiled, clock, FIRST, 0.0
-        self._known, self._limited, self._must_prove = asked is not None, limited, False
-        self.effort = Effort.of(self._compiled, "" if asked is None else asked.name)
+        self.effort, self.clock, self._size, self._began = Effort.of(structure.compiled, solver), clock, FIRST, 0.0
+        self._limited, self._must_prove = limited, False
 
     def step(self, left: int) -> tuple[bool, int]:
         """Returns whether to prove the problems that come next, and how many of them to answer."""
@@ -155,17 +152,10 @@ class Schedule:
         """Records that `n` proofs have ended."""
         self.effort.proof_seconds = (self.clock() - self._began) / n
 
-    def end(self, answers: Solutions, proving: bool, n_open: int, solver: Callable[[], Solver] | None) -> bool:
-        """Records some answers; returns whether to keep them, or to prove these problems after all.
-
-        `solver` was asked about the problems that proofs left open, or about none.
-        """
+    def end(self, answers: Solutions, proving: bool, n_open: int) -> bool:
+        """Records some answers; returns whether to keep them, or to prove these problems after all."""
         patience = self.patience
-        if self._known or not n_open:
-            self.effort.answered(proving, self.clock() - self._began, len(answers), n_open)
-        elif solver is not None:  # it was loaded for these problems
-            self.effort, self._known = Effort.of(self._compiled, solver().name), True
-            self.effort.compared = True
+        self.effort.answered(proving, self.clock() - self._began, len(answers), n_open)
         if proving or answers.optimal.all():
             return True
         if answers.has(Status.FAILED).any():

@@ -11,7 +11,6 @@ with them.
 from __future__ import annotations
 
 import math
-from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import overload
@@ -37,34 +36,35 @@ OUT_OF_TIME = (Status.TIME_LIMIT, Status.NO_TIME)
 Members = dict[Member, None]  # a set in the order in which they were found
 SHARE = 0.25  # of the time left that a round may take while members may be broken
 FITS = 1e-9  # share of a limit by which a sum over time may be too large before its rule is stated, for rounding
-Broken = Callable[[IntArray], IntArray]  # from the labels of all variables to the scopes of members, a row each
-Mend = Callable[[IntArray], IntArray]  # from labels that may break members to labels that break none
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Family:
-    """Factors of one kind, over scopes that only `broken` knows.
+    """Factors of one kind, or rules, that only `broken` knows.
 
     kind
         The kind of factor. Its table forbids, or costs something: no entry is below zero, so that leaving members out
-        can only make a labelling cheaper.
+        can only make a labelling cheaper. None for rules (`of_rules`).
     broken
         Returns the scopes of all members that a labelling breaks (or pays for), given the numbers of its labels: an
         array with a row of variables for each, in the order of the kind's roles. None are broken where it has no rows.
+        Of rules, it returns a list of those that are broken.
     mend
         Returns a labelling that breaks no member, given one that may. It need not be good: it is what there is if time
         runs out, and proves an optimum where it happens to be one. None, the default, has no such labelling.
     """
 
-    kind: FactorKind
-    broken: Broken
-    mend: Mend | None = None
+    kind: FactorKind | None
+    broken: Callable[[IntArray], IntArray | list[Rule]]
+    mend: Callable[[IntArray], IntArray] | None = None
 
     def __post_init__(self) -> None:
-        check_type(self.kind, FactorKind, "The kind of a family", SchemaError)
         for name, function in ("broken", self.broken), ("mend", len if self.mend is None else self.mend):
             if not callable(function):
                 raise SchemaError(f"{name} must be a function of labels, got {brief(function)}.")
+        if self.kind is None:
+            return
+        check_type(self.kind, FactorKind, "The kind of a family", SchemaError)
         table = self.kind.table
         if table is None or not len(table) or float(np.min(table)) < 0.0:
             raise SchemaError(
@@ -73,47 +73,9 @@ class Family:
             )
 
     def members(self, structure: Structure, labels: IntArray) -> list[Member]:
-        """Returns the scopes that a labelling breaks, checked."""
-        return [tuple(scope) for scope in structure.checked_scopes(self.kind, self.broken(labels))]
-
-    @staticmethod
-    def of_rules(broken: Callable[[IntArray], list[Rule]], mend: Mend | None = None) -> RuleFamily:
-        """Returns a family of rules, without prices: `broken` returns those that a labelling breaks, as a list."""
-        return RuleFamily(broken, mend)
-
-    @staticmethod
-    def over_time(
-        name: str,
-        shape: Structure,
-        alive: IntArray,
-        uses: Sequence[FloatArray],
-        at_most: float,
-        mend: Mend | None = None,
-    ) -> RuleFamily:
-        """Returns the rules that at every moment the sum over all variables alive is at most a limit.
-
-        `alive` has a row for each variable: the moment from which on it is alive, and the one at which it is not any
-        more. `uses` has an array for each: what it uses with each of its labels. Both are all that is kept of the
-        family; of each stretch of time in which a labelling uses too much, the moment of its peak is stated.
-        """
-        check_rule_name(name)
-        return RuleFamily(_over_time(name, shape, alive, uses, at_most), mend)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class RuleFamily:
-    """Rules that only `broken` knows; made by `Family.of_rules` and `Family.over_time`."""
-
-    broken: Callable[[IntArray], list[Rule]]
-    mend: Mend | None = None
-
-    def __post_init__(self) -> None:
-        for name, function in ("broken", self.broken), ("mend", len if self.mend is None else self.mend):
-            if not callable(function):
-                raise SchemaError(f"{name} must be a function of labels, got {brief(function)}.")
-
-    def members(self, structure: Structure, labels: IntArray) -> list[Member]:
-        """Returns the rules that a labelling breaks, checked but for their terms."""
+        """Returns the members that a labelling breaks: scopes, checked, or rules, checked but for their terms."""
+        if self.kind is not None:
+            return [tuple(scope) for scope in structure.checked_scopes(self.kind, self.broken(labels))]
         hint = "Make one: Rule.of(name, terms, at_most=...)."
         rules: list[Rule] = list(listed(self.broken(labels), "The rules of a family", SchemaError, Rule, hint))
         for rule in rules:
@@ -121,51 +83,69 @@ class RuleFamily:
                 raise SchemaError(f"Rule {rule.name!r} of a family has a price. State rules with prices outright.")
         return [*rules]
 
+    @classmethod
+    def of_rules(
+        cls, broken: Callable[[IntArray], list[Rule]], mend: Callable[[IntArray], IntArray] | None = None
+    ) -> Family:
+        """Returns a family of rules, without prices: `broken` returns those that a labelling breaks, as a list."""
+        return cls(None, broken, mend)
 
-def _over_time(
-    name: str, shape: Structure, alive: IntArray, uses: Sequence[FloatArray], at_most: float
-) -> Callable[[IntArray], list[Rule]]:
-    """Returns which rules over time a labelling breaks."""
-    check_type(shape, Structure, "The shape")
-    limit = finite(at_most, f"at_most of {name!r}", SchemaError)
-    span = whole_numbers(alive, f"When variables of {name!r} are alive", SchemaError, n_axes=2)
-    if limit < 0.0:
-        raise SchemaError(f"at_most of {name!r} must not be below zero, got {brief(at_most)}.")
-    if span.shape != (shape.n_variables, 2) or (span[:, 0] > span[:, 1]).any():
-        raise SchemaError(
-            f"{name!r} needs two whole numbers for each of the {shape.n_variables} variables: when it begins to be "
-            "alive, and when it ends."
-        )
-    what = f"What is used in {name!r}"
-    use = [check_vector(what, each) for each in listed(uses, what, SchemaError)]
-    sizes = [len(kind.labels) for kind in shape.kinds]
-    if [each.size for each in use] != sizes:
-        raise SchemaError(f"{name!r} needs finite numbers for each variable: what it uses with each of its labels.")
-    flat, first = np.concatenate([*use, np.zeros(0)]), np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
-    moments, place = np.unique(span, return_inverse=True)
-    begin, end = place.reshape(span.shape).T
-    most = limit if (flat == np.rint(flat)).all() else limit + FITS * abs(limit)
+    @classmethod
+    def over_time(
+        cls,
+        name: str,
+        shape: Structure,
+        alive: IntArray,
+        uses: Sequence[FloatArray],
+        at_most: float,
+        mend: Callable[[IntArray], IntArray] | None = None,
+    ) -> Family:
+        """Returns the rules that at every moment the sum over all variables alive is at most a limit.
 
-    def broken(labels: IntArray) -> list[Rule]:
-        used, change = flat[first[:-1] + labels], np.zeros(len(moments) + 1)
-        np.add.at(change, begin, used)
-        np.subtract.at(change, end, used)
-        total = change.cumsum()[:-1]
-        over = np.concatenate([[False], total > most, [False]])
-        stretches = np.flatnonzero(over[1:] != over[:-1]).reshape(-1, 2)
-        peaks = [start + int(total[start:stop].argmax()) for start, stop in stretches.tolist()]
-        return [rule_at(moment) for moment in peaks]
+        `alive` has a row for each variable: the moment from which on it is alive, and the one at which it is not any
+        more. `uses` has an array for each: what it uses with each of its labels. Both are all that is kept of the
+        family; of each stretch of time in which a labelling uses too much, the moment of its peak is stated.
+        """
+        check_rule_name(name)
+        check_type(shape, Structure, "The shape")
+        limit = finite(at_most, f"at_most of {name!r}", SchemaError)
+        span = whole_numbers(alive, f"When variables of {name!r} are alive", SchemaError, n_axes=2)
+        if limit < 0.0:
+            raise SchemaError(f"at_most of {name!r} must not be below zero, got {brief(at_most)}.")
+        if span.shape != (shape.n_variables, 2) or (span[:, 0] > span[:, 1]).any():
+            raise SchemaError(
+                f"{name!r} needs two whole numbers for each of the {shape.n_variables} variables: when it begins to be "
+                "alive, and when it ends."
+            )
+        what = f"What is used in {name!r}"
+        use = [check_vector(what, each) for each in listed(uses, what, SchemaError)]
+        sizes = [len(kind.labels) for kind in shape.kinds]
+        if [each.size for each in use] != sizes:
+            raise SchemaError(f"{name!r} needs finite numbers for each variable: what it uses with each of its labels.")
+        flat, first = np.concatenate([*use, np.zeros(0)]), np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+        moments, place = np.unique(span, return_inverse=True)
+        begin, end = place.reshape(span.shape).T
+        most = limit if (flat == np.rint(flat)).all() else limit + FITS * abs(limit)
 
-    def rule_at(moment: int) -> Rule:
-        terms = [
-            (v, label, weight)
-            for v in np.flatnonzero((begin <= moment) & (moment < end)).tolist()
-            for label, weight in zip(shape.kinds[v].labels, use[v].tolist(), strict=True)
-            if weight != 0.0
-        ]
-        return Rule.of(f"{name} at {moments[moment]}", terms, at_most=limit)
+        def broken(labels: IntArray) -> list[Rule]:
+            used, change = flat[first[:-1] + labels], np.zeros(len(moments) + 1)
+            np.add.at(change, begin, used)
+            np.subtract.at(change, end, used)
+            total = change.cumsum()[:-1]
+            over = np.concatenate([[False], total > most, [False]])
+            stretches = np.flatnonzero(over[1:] != over[:-1]).reshape(-1, 2)
+            return [rule_at(start + int(total[start:stop].argmax())) for start, stop in stretches.tolist()]
 
-    return broken
+        def rule_at(moment: int) -> Rule:
+            terms = [
+                (v, label, weight)
+                for v in np.flatnonzero((begin <= moment) & (moment < end)).tolist()
+                for label, weight in zip(shape.kinds[v].labels, use[v].tolist(), strict=True)
+                if weight != 0.0
+            ]
+            return Rule.of(f"{name} at {moments[moment]}", terms, at_most=limit)
+
+        return cls.of_rules(broken, mend)
 
 
 class OnDemand:
@@ -187,20 +167,21 @@ class OnDemand:
     def __init__(
         self,
         shape: Structure,
-        families: Family | RuleFamily | Sequence[Family | RuleFamily],
+        families: Family | Sequence[Family],
         answer: Certifier | Speedup | None = None,
         time_limit: float | None = None,
     ) -> None:
         check_limit("time_limit", time_limit)
         check_type(shape, Structure, "The shape")
-        one = isinstance(families, Family | RuleFamily)
-        self.families: tuple[Family | RuleFamily, ...] = (families,) if one else listed(families, "Families")
+        one = isinstance(families, Family)
+        self.families: tuple[Family, ...] = (families,) if one else listed(families, "Families")
         for family in self.families:
-            if isinstance(family, RuleFamily):
-                continue
-            if not isinstance(family, Family) or shape.schema.factors.get(family.kind.name) is not family.kind:
+            kind = family.kind if isinstance(family, Family) else family
+            if kind is not None and (
+                not isinstance(kind, FactorKind) or shape.schema.factors.get(kind.name) is not kind
+            ):
                 raise ProblemError(f"{brief(family)} is not a family of this schema. Make one: Family(kind, broken).")
-            if shape._slots:
+            if kind is not None and shape._slots:
                 raise ProblemError("Factors on demand need a shape whose problems have no tables of their own.")
         self.answer: Certifier | Speedup = Certifier() if answer is None else answer
         self.time_limit = time_limit
@@ -271,7 +252,7 @@ class OnDemand:
 
     def _stating(self, batch: Batch) -> Batch:
         """Returns problems of the shape with the members so far."""
-        if any(isinstance(family, Family) for family in self.families):
+        if any(family.kind is not None for family in self.families):
             costs = batch.cost.reshape(len(batch), int(self._shape.graph.first[-1]))[:, : self._shape.n_labels]
             return self._stated.batch(costs)
         return replace(batch, structures=(self._stated,), structure=np.zeros_like(batch.structure))
@@ -281,13 +262,11 @@ class OnDemand:
         batch = self._stating(given)
         if isinstance(self.answer, Speedup):
             return self.answer.predict(batch)
-        known = [best for best in found if best is not None]
-        start = None
-        if len(known) == len(batch) > 0:
-            start = Solutions.of(batch, [replace(best, problem=batch[p]) for p, best in enumerate(known)])
-        limit = self.answer.call_limit
-        left = min(share * (deadline - now()), math.inf if limit is None else limit)
-        return replace(self.answer, call_limit=max(0.0, left) if left < math.inf else None)(batch, start)
+        known = [replace(best, problem=batch[p]) for p, best in enumerate(found) if best is not None]
+        start = Solutions.of(batch, known) if len(known) == len(batch) else None
+        left, limit = share * (deadline - now()), self.answer.call_limit
+        left = max(0.0, left if limit is None else min(left, limit))
+        return replace(self.answer, call_limit=left if left < math.inf else None)(batch, start)
 
     def _broken(self, answer: Solution) -> list[Members]:
         """Returns the members of each family that an answer breaks, but for those that its problem states."""
@@ -312,28 +291,19 @@ class OnDemand:
 
     def _is_proved(self, best: Solution, bound: float) -> bool:
         """Whether a bound proves a labelling; of the size of its terms only labels' costs count."""
-        size = size_of_costs(best.problem.cost[None], best.problem.graph.first)
-        return bool(are_proved(np.array([best.cost]), np.array([bound]), size)[0])
+        cost, first = best.problem.cost, best.problem.graph.first
+        largest = np.where(np.isfinite(cost), np.abs(cost), 0.0)
+        size = np.maximum.reduceat(largest, first[:-1]).sum() if len(first) > 1 else 0.0
+        return bool(are_proved(np.array([best.cost]), np.array([bound]), np.array([size]))[0])
 
     def _state(self, wanted: list[Members]) -> None:
         before, after, rules = self._shape._scopes, Scopes(), list[Rule]()
-        after.kind, after.places, after.first = before.kind, before.places, before.first
+        after.kind, after.first = before.kind, before.first
         after.factor_kind, after.scope = before.factor_kind[:], before.scope[:]
         for family, members, more in zip(self.families, self._members, wanted, strict=True):
             members |= more
-            if isinstance(family, RuleFamily):
-                rules += [member for member in members if isinstance(member, Rule)]
-                continue
-            after.factor_kind += array("q", [family.kind.index]) * len(members)
+            rules += [member for member in members if isinstance(member, Rule)]
             for member in sorted(member for member in members if isinstance(member, tuple)):
+                after.factor_kind.append(family.kind.index)  # type: ignore[union-attr]
                 after.scope.extend(member)
         self._stated = self._shape._variant(_scopes=after).with_rules(rules)
-
-
-def size_of_costs(cost: FloatArray, first: IntArray) -> FloatArray:
-    """Returns the sum of each variable's largest finite cost, in magnitude, of each row."""
-    if len(first) == 1:
-        return np.zeros(len(cost))
-    finite = np.where(np.isfinite(cost), np.abs(cost), 0.0)
-    sizes: FloatArray = np.maximum.reduceat(finite, first[:-1], axis=1).sum(axis=1)
-    return sizes

@@ -8,8 +8,8 @@ disagrees where its answer costs more, or where it finds none. A solver that ran
 
 from __future__ import annotations
 
-import logging
 import math
+import sys
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,13 +21,11 @@ from hasten.model.problem import Problem
 from hasten.model.solution import Answers, Solution, Solutions, Status
 from hasten.proof.certifier import Certifier
 from hasten.solvers import Progress, Solver, is_ours, make_solver, solve_all
-from hasten.solvers.auto import AutoSolver
-from hasten.solvers.failures import OnError, warn_of_failures
+from hasten.solvers.base import OnError, warn_of_failures
 from hasten.speedup.black_box import REMEDIES, prove_or_solve, prove_or_solve_one, solve_one, unlimited
 from hasten.speedup.effort import Effort, Schedule
-from hasten.speedup.parts import Certified, OnDisagreement, as_answer
+from hasten.speedup.parts import Certified, as_answer
 from hasten.speedup.pool import AnswerPool
-from hasten.speedup.state import ASKED
 from hasten.support.arrays import BoolArray, IntArray
 from hasten.support.clock import deadline_after, now
 from hasten.support.terminal import show_progress
@@ -36,8 +34,6 @@ from hasten.support.words import count
 
 if TYPE_CHECKING:
     from hasten.speedup.predictor import Speedup
-
-log = logging.getLogger(__name__)
 
 
 class Oracle:
@@ -55,13 +51,19 @@ class Oracle:
 
     @property
     def proves(self) -> bool:
-        """Whether proofs count as the black box's answers: unless it is not exact, or turned out to know more."""
-        return self._speedup.trust.prove and not self._speedup._state.follows
+        """Whether proofs count as the black box's answers: unless it is not exact."""
+        return self._speedup.trust.prove
 
     @property
     def compares(self) -> bool:
         """Whether proofs are compared with the solver: it is the user's own."""
         return not is_ours(self._speedup.solver)
+
+    @property
+    def name(self) -> str:
+        """The name of the solver, which need not have been made."""
+        solver = self._speedup.solver
+        return solver if isinstance(solver, str) else str(getattr(solver, "name", ""))
 
     @property
     def alone(self) -> bool:
@@ -86,7 +88,7 @@ class Oracle:
             made, options = self._made, speedup.solver_options
             if made is None or made[0] is not speedup.solver or made[1] is not options:
                 if made is not None and made[0] is not speedup.solver:  # another one, of which nothing is known
-                    speedup._state.n_compared, speedup._state.follows = 0, False
+                    speedup._state.n_compared = 0
                 made = self._made = speedup.solver, options, make_solver(speedup.solver, **(options or {}))
             return made[2]
 
@@ -97,21 +99,11 @@ class Oracle:
 
     def ask(self, batch: Batch, progress: Progress | None = None) -> tuple[Solutions, int]:
         """Returns the answers of the black box, and the number of calls of the solver; says where it failed."""
-        limits, trust, state = self._speedup.limits, self._speedup.trust, self._speedup._state
-        deadline = deadline_after(limits.call_limit)
-        try:
-            exact, calls = self.answers(batch, progress)
-            if self.compares and self.proves and now() < deadline:
-                calls += self._compare(exact, None if deadline == math.inf else deadline - now())
-        except SolverDisagrees as dispute:
-            if trust.on_disagreement == OnDisagreement.RAISE or not self.compares:
-                raise
-            log.warning("From now on the solver is asked about every problem: %s", dispute)
-            with state.lock:
-                state.follows = True
-            exact, calls = self.answers(batch, progress)
+        deadline = deadline_after(self._speedup.limits.call_limit)
+        exact, calls = self.answers(batch, progress)
+        if self.compares and self.proves and now() < deadline:
+            calls += self._compare(exact, None if deadline == math.inf else deadline - now())
         warn_of_failures(exact)
-        self._count_asked()
         if self.pool is not None:
             self.pool.learn(exact)
         return exact, calls
@@ -121,11 +113,10 @@ class Oracle:
         speedup, limits, on_error = self._speedup, self._speedup.limits, OnError(self._speedup.trust.on_error)
         if not self.proves:
             timed = {"time_limit": limits.time_limit, "call_limit": limits.call_limit}
-            return solve_all(self.solver(), batch, progress, on_error, **timed), len(batch)
-        found = None if self.pool is None else self.pool.best(batch)
-        solver, schedule, one = self._solver_made, None, len(batch.structures) == 1
-        if one and found is None and limits.max_nodes is None and (solver is None or is_ours(solver)):
-            schedule = Schedule(batch.structures[0], solver, limits.time_limit is not None)
+            return solve_all(self.solver(), batch, on_error, progress=progress, **timed), len(batch)
+        found, schedule = None if self.pool is None else self.pool.best(batch), None
+        if len(batch.structures) == 1 and found is None and limits.max_nodes is None and not self.compares:
+            schedule = Schedule(batch.structures[0], self.name, limits.time_limit is not None)
         return prove_or_solve(
             batch,
             self.solver,
@@ -170,14 +161,14 @@ class Oracle:
         return answer, done
 
     def label(self, batch: Batch, answers: Answers | None) -> tuple[Answers, int]:
-        """Returns the black box's answers, unless they are given, and the number of calls of the solver."""
+        """Returns the black box's answers, unless they are given, and the number of calls of the solver.
+
+        On a terminal it shows a bar: the black box may be slow.
+        """
         if answers is not None:
             return answers, 0
-        if self._speedup.progress:
-            with show_progress() as tell:
-                found, calls = self.ask(batch, lambda done, of: tell("Labelling", done / of))
-        else:
-            found, calls = self.ask(batch)
+        with show_progress(quiet=not sys.stderr.isatty()) as tell:
+            found, calls = self.ask(batch, lambda done, of: tell("Labelling", done / of))
         if len(batch) and found.has(Status.FAILED).all():
             raise SolverError(
                 f"The solver failed on all {count(len(batch), 'problem')}: there is nothing to learn from. The first "
@@ -200,17 +191,9 @@ class Oracle:
         on_error = OnError.KEEP if alone else OnError(speedup.trust.on_error)
         harder = not alone and speedup.limits.max_nodes is None
         answer, called = solve_one(found, self.solver, on_error, (seconds, math.inf), harder)
-        self._count_asked()
         with state.lock:
             state.counts["solver_calls"] += called
         return answer
-
-    def _count_asked(self) -> None:
-        solver, state = self._solver_made, self._speedup._state
-        if isinstance(solver, AutoSolver) and solver.calls:
-            with state.lock:
-                state.counts.update({f"{ASKED}{name}": n for name, n in solver.calls.items()})
-                solver.calls.clear()
 
     def _compare(self, exact: Solutions, seconds: float | None) -> int:
         """Compares some proofs with a solver of the user's own; returns how many. One dispute is an error.

@@ -135,4 +135,3 @@ def check_settings(speedup: Any) -> None:
     check_switch("learn", speedup.learn)
     check_whole("n_jobs", speedup.n_jobs, least=1)
     check_whole("seed", speedup.seed, most=None)
-    check_switch("progress", speedup.progress)

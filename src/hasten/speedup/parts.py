@@ -13,7 +13,7 @@ from hasten.learning.gate import Gate
 from hasten.learning.learner import Learner
 from hasten.proof.certifier import Certifier
 from hasten.search.beam import BeamSearch
-from hasten.solvers.failures import OnError
+from hasten.solvers.base import OnError
 from hasten.support.arrays import FloatArray
 from hasten.support.checks import (
     Choices,
@@ -27,13 +27,6 @@ from hasten.support.checks import (
 )
 
 MAX_PAST = 2**16
-
-
-class OnDisagreement(Choices):
-    """The reaction to a solver of your own that disagrees with a proof."""
-
-    RAISE = "raise"
-    FOLLOW = "follow"  # its answers from then on, as with prove=False
 
 
 class TextMode(Choices):
@@ -92,10 +85,8 @@ class Trust:
         Whether an optimum that we prove ourselves counts as the black box's answer, so that the solver is asked only
         for the rest. On by default, which is right for every exact solver. Turn it off if the solver's answers are not
         always the cheapest valid labelling (it stops early, or prefers what no table states): then it is asked for
-        everything.
-    on_disagreement
-        The reaction to a solver of your own that disagrees with a proof: it may know more than the schema, so the first
-        16 proofs are compared with it, then a share `audit`. "raise", the default, or "follow" it, as without `prove`.
+        everything. A solver of your own is compared with the first 16 proofs, then with a share `audit` of them: to
+        disagree is an error, `SolverDisagrees`.
     on_error
         The reaction to a solver that fails on a problem: "keep" the other answers and say why in this one's `reason`,
         the default, or "raise".
@@ -105,7 +96,6 @@ class Trust:
     min_agreement: float | None = 0.95
     repair: bool = True
     prove: bool = True
-    on_disagreement: str = OnDisagreement.RAISE.value
     on_error: str = OnError.KEEP.value
 
     def __post_init__(self) -> None:
@@ -117,10 +107,8 @@ class Trust:
             raise ProblemError(f"The least agreement must be between 0 and 1, or None; got {brief(level)}.")
         check_switch("repair", self.repair)
         check_switch("prove", self.prove)
-        for name, choices in (("on_error", OnError), ("on_disagreement", OnDisagreement)):
-            given = getattr(self, name)
-            if not isinstance(given, str) or given not in list(choices):
-                raise ProblemError(f"{name} must be {choices.choices()}, got {brief(given)}.")
+        if not isinstance(self.on_error, str) or self.on_error not in list(OnError):
+            raise ProblemError(f"on_error must be {OnError.choices()}, got {brief(self.on_error)}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,11 +170,11 @@ class Search:
         """Returns the search with some weights, or with none."""
         return self.reduced(self.beam(weights))
 
-    def new_learner(self, seed: int, progress: bool) -> Learner:
+    def new_learner(self, seed: int) -> Learner:
         """Returns a learner for this search that has learned nothing yet."""
         if self.learner is not None:
             return replace(self.learner)
-        return Learner(self.width, enforce=self.enforce, look_ahead=self.look_ahead, seed=seed, progress=bool(progress))
+        return Learner(self.width, enforce=self.enforce, look_ahead=self.look_ahead, seed=seed)
 
 
 @dataclass(frozen=True, slots=True)

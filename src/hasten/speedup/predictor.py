@@ -68,8 +68,6 @@ class Speedup(parameters.Estimator):
         How many threads share a batch, at least 1. Answers do not depend on it.
     seed
         Fixes what is drawn: audits, held-out problems and orders of examples.
-    progress
-        Whether to show bars while it labels and learns. Off by default.
 
     Settings may change at any time. As scikit-learn wants it, they are checked when first used after a change.
     """
@@ -89,7 +87,6 @@ class Speedup(parameters.Estimator):
         learn: bool = False,
         n_jobs: int = 1,
         seed: int = 0,
-        progress: bool = False,
         **unknown: object,
     ) -> None:
         if unknown:
@@ -103,7 +100,6 @@ class Speedup(parameters.Estimator):
         self.learn = learn
         self.n_jobs = n_jobs
         self.seed = seed
-        self.progress = progress
         self._state = State()
         self._oracle = Oracle(self)
 
@@ -196,7 +192,8 @@ class Speedup(parameters.Estimator):
         answers, calls = self._oracle.label(batch, answers)
         with self._state.lock:
             self._state.counts["solver_calls"] += calls
-        self._strategy().learn(batch, answers, now=True)
+            numbers = np.full(len(batch), self._state.counts["problems"])
+        self._strategy().learn(batch, answers, numbers, now=True)
         return self
 
     def calibrate(
@@ -347,7 +344,7 @@ class Speedup(parameters.Estimator):
     def _begin(self, state: State) -> None:
         """Goes on with a new state; how far the solver was compared with proofs is kept."""
         with self._state.lock:
-            state.n_compared, state.follows, self._state = self._state.n_compared, self._state.follows, state
+            state.n_compared, self._state = self._state.n_compared, state
 
     def _checked(self, problems: Problem | Batch | Iterable[Problem], learning: bool = False) -> Batch:
         """Returns the problems as a batch; refuses those of another schema, and settings that make no sense."""

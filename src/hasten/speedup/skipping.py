@@ -144,6 +144,13 @@ class Candidate:
     share: float
     passed: bool
 
+    @classmethod
+    def of(cls, changed: BoolArray, share: float, confidence: float, risk: float, **setting: Any) -> Candidate:
+        """Tests a setting by the answers that it changed; without a confidence there is nothing it could change."""
+        n_changed, n = int(changed.sum()), len(changed)
+        limit = upper_limit(n_changed, n, confidence) if confidence else 0.0
+        return cls(**setting, n_changed=n_changed, n=n, limit=limit, share=share, passed=limit <= risk)
+
     @property
     def changed(self) -> float:
         """The share of answers that it changed."""
@@ -163,6 +170,17 @@ class Calibration(Candidate):
     against: str
     table: tuple[Candidate, ...]  # the candidates tested, up to the first that failed
     note: str = ""  # which settings kept theta from being finite
+
+    @classmethod
+    def by(cls, tests: Iterable[Candidate], **about: Any) -> Calibration:
+        """Tests candidates, from the safest on, until one fails; the last that passed is chosen, or else the safest."""
+        table = list[Candidate]()
+        for tested in tests:
+            table.append(tested)
+            if not tested.passed:
+                break
+        best = next((row for row in reversed(table) if row.passed), table[0])
+        return cls(**asdict(best), **about, met=best.passed, table=tuple(table))
 
     def __str__(self) -> str:
         unmet = "" if self.met else ", which no candidate met"
@@ -233,19 +251,20 @@ class Calibrator:
             changed = relabelled(found, reference) if black_box is None else disagreeing(found, reference)
             sure = 0.0 if black_box is None and theta == math.inf else confidence  # it is compared with itself
             name, share = f"theta {theta_in_words(theta)}", float(found.n_costs.sum()) / n_costs
-            return self._tested(changed, share, sure, name=name, theta=theta)
+            return Candidate.of(changed, share, sure, self.risk, name=name, theta=theta)
 
-        table = until_one_fails(map(test, candidates(search, shown)))
-        needs = ["look_ahead"] * search.look_ahead + ["reduce"] * complete.reduce
-        note = ""
-        if best_of(table).theta == math.inf and needs:
-            off = ", ".join(f"{name}=False" for name in needs)
-            note = (
-                f"Each finite theta was tried without {' and '.join(needs)}: a search that skips costs cannot have "
-                f"what needs all of them. If that is why none passed, set {off} and calibrate again."
-            )
         against = "search that computes every cost" if black_box is None else "black box"
-        return self._chosen(table, confidence=confidence, against=against, note=note)
+        about = {"risk": self.risk, "confidence": confidence, "against": against}
+        chosen = Calibration.by(map(test, candidates(search, shown)), **about)
+        needs = ["look_ahead"] * search.look_ahead + ["reduce"] * complete.reduce
+        if chosen.theta < math.inf or not needs:
+            return chosen
+        off = ", ".join(f"{name}=False" for name in needs)
+        note = (
+            f"Each finite theta was tried without {' and '.join(needs)}: a search that skips costs cannot have "
+            f"what needs all of them. If that is why none passed, set {off} and calibrate again."
+        )
+        return replace(chosen, note=note)
 
     def max_doubt(self, search: GatedSearch, problems: Batch | Iterable[Problem], answers: Solutions) -> Calibration:
         """Returns the largest `max_doubt` that changes at most a share `risk` of the black box's `answers`.
@@ -267,35 +286,10 @@ class Calibrator:
         def test(max_doubt: float) -> Candidate:
             found = replace(search, max_doubt=max_doubt).answer(batch, cost.copy(), guesses, self.n_jobs)
             share = 1 - float((batch.n_variables - found.n_costs).sum()) / n_guessed
-            name = f"max_doubt {max_doubt:.3g}"
-            return self._tested(disagreeing(found, answers), share, confidence, name=name, max_doubt=max_doubt)
+            changed, name = disagreeing(found, answers), f"max_doubt {max_doubt:.3g}"
+            return Candidate.of(changed, share, confidence, self.risk, name=name, max_doubt=max_doubt)
 
-        return self._chosen(until_one_fails(map(test, DOUBTS)), confidence=confidence, against="black box")
-
-    def _chosen(self, table: list[Candidate], **rests: Any) -> Calibration:
-        best = best_of(table)
-        return Calibration(**asdict(best), **rests, met=best.passed, risk=self.risk, table=tuple(table))
-
-    def _tested(self, changed: BoolArray, share: float, confidence: float, **setting: Any) -> Candidate:
-        """Returns a setting with its test; without a confidence there is nothing that it could change."""
-        n_changed, n = int(changed.sum()), len(changed)
-        limit = upper_limit(n_changed, n, confidence) if confidence else 0.0
-        return Candidate(**setting, n_changed=n_changed, n=n, limit=limit, share=share, passed=limit <= self.risk)
-
-
-def until_one_fails(tests: Iterable[Candidate]) -> list[Candidate]:
-    """Returns candidates, tested from the safest on, up to the first that fails."""
-    table = list[Candidate]()
-    for tested in tests:
-        table.append(tested)
-        if not tested.passed:
-            break
-    return table
-
-
-def best_of(table: list[Candidate]) -> Candidate:
-    """Returns the last candidate that passed; the safest if none did."""
-    return ([row for row in table if row.passed] or table[:1])[-1]
+        return Calibration.by(map(test, DOUBTS), risk=self.risk, confidence=confidence, against="black box")
 
 
 def problems_needed(risk: float, confidence: float = 0.95) -> int:

@@ -8,10 +8,11 @@ from __future__ import annotations
 import logging
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, structs
 
 from hasten.errors import HastenError
 from hasten.learning.learner import Learner
@@ -23,6 +24,7 @@ from hasten.speedup.choosing import Choice
 from hasten.speedup.parts import Search
 from hasten.speedup.skipping import GatedSearch
 from hasten.support.arrays import BoolArray, FloatArray, IntArray
+from hasten.support.forms import Count
 from hasten.support.threads import Lock
 from hasten.support.words import count
 
@@ -30,12 +32,10 @@ log = logging.getLogger(__name__)
 MOST = 5000  # answers that are kept to learn from again
 START = 48  # answers before the first choice
 FEWEST_NEW = 32  # answers before the next one; or half of what there was, if that is more
-AFRESH = 64  # answers, since trust ended, that are enough to learn from alone
 FIRST = 16  # proofs, all of which are compared with a solver of the user's own
 BETWEEN = 16  # problems between two moments
 SHARE = 200  # of all problems so far: one moment for each such part
 MOST_NOTES = 500  # moments with a note that are kept
-ASKED = "asked "  # begins the names of counters that tell whom `solver="auto"` asked
 BY = {
     Source.SEARCH: "by_search",
     Source.BOUND: "by_bound",
@@ -45,69 +45,54 @@ BY = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Counters:
+class Counters(Struct, frozen=True, forbid_unknown_fields=True):
     """Counts of all that a speedup did so far."""
 
-    problems: int = 0  # answered: the sum of the next five
-    by_search: int = 0
-    by_bound: int = 0
-    by_branch: int = 0
-    by_solver: int = 0
-    by_learned: int = 0
-    proved: int = 0  # without the solver, optimal or infeasible
-    infeasible: int = 0
-    solver_calls: int = 0  # for answers, audits and learning
-    costs: int = 0  # variables whose costs were computed for the answers
-    variables: int = 0  # of all problems answered
-    audits: int = 0
-    disagreements: int = 0
-    labelled: int = 0  # problems learned from
-    updates: int = 0  # mistakes that changed the weights
-    asked: Mapping[str, int] = field(default_factory=dict)  # calls of each solver by `solver="auto"`
+    problems: Count = 0  # answered: the sum of the next five
+    by_search: Count = 0
+    by_bound: Count = 0
+    by_branch: Count = 0
+    by_solver: Count = 0
+    by_learned: Count = 0
+    proved: Count = 0  # without the solver, optimal or infeasible
+    infeasible: Count = 0
+    solver_calls: Count = 0  # for answers, audits and learning
+    costs: Count = 0  # variables whose costs were computed for the answers
+    variables: Count = 0  # of all problems answered
+    audits: Count = 0
+    disagreements: Count = 0
+    labelled: Count = 0  # problems learned from
+    updates: Count = 0  # mistakes that changed the weights
 
     @classmethod
     def from_dict(cls, counts: Mapping[str, int]) -> Counters:
         """Returns the counters of some counts by name; other names are passed over."""
-        known: dict[str, Any] = {name: counts[name] for name in NAMES if name in counts}
-        known["asked"] = {name.removeprefix(ASKED): n for name, n in counts.items() if name.startswith(ASKED)}
-        return cls(**known)
-
-    def __add__(self, other: Counters) -> Counters:
-        counts = Counter(self.as_dict())
-        counts.update(other.as_dict())
-        return Counters.from_dict(counts)
+        return cls(**{name: counts[name] for name in cls.__struct_fields__ if name in counts})
 
     def as_dict(self) -> dict[str, int]:
         """Returns the counts by name."""
-        counts = {name: getattr(self, name) for name in NAMES}
-        return counts | {f"{ASKED}{name}": n for name, n in self.asked.items()}
+        return structs.asdict(self)
 
     def __str__(self) -> str:
         share = self.costs / self.variables if self.variables else 1.0
         learned = f"{self.by_learned} by learned tables, " if self.by_learned else ""
-        asked = ", ".join(f"{name} {count(n, 'time')}" for name, n in self.asked.items())
         return (
             f"{count(self.problems, 'problem')}: {learned}{self.by_search} by search, {self.by_bound} by bound, "
             f"{self.by_branch} by branching, {self.by_solver} by the solver; {share:.1%} of the costs "
             f"computed; {self.disagreements} of {count(self.audits, 'audit')} disagreed; "
-            f"{count(self.updates, 'update')}{f'; asked {asked}' if asked else ''}"
+            f"{count(self.updates, 'update')}"
         )
 
 
-NAMES = tuple(each.name for each in fields(Counters) if each.name != "asked")
-
-
-@dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """How things stood once some problems were answered; `note` says what changed, where something did."""
 
-    problems: int
-    calls: int  # of the black box, for answers, audits and learning
+    problems: Count
+    calls: Count  # of the black box, for answers, audits and learning
     agreement: Agreement
-    proved: int  # answers, without the solver
-    learned: int  # answers by learned tables
-    labelled: int  # answers learned from
+    proved: Count  # answers, without the solver
+    learned: Count  # answers by learned tables
+    labelled: Count  # answers learned from
     note: str = ""
 
 
@@ -153,23 +138,18 @@ class History:
                 raise HastenError("Drawing a history needs matplotlib: pip install 'hasten[plot]'.") from None
             _, axes = pyplot.subplots(figsize=(8, 4.5), layout="constrained")
         some = [each for each in self.moments if each.problems]
-        x = [each.problems for each in some]
         audited = [each for each in some if each.agreement.n]
-        at = [each.problems for each in audited]
-        axes.fill_between(
-            at, [each.agreement.low for each in audited], [each.agreement.high for each in audited], alpha=0.2
-        )
+        x, at = [each.problems for each in some], [each.problems for each in audited]
+        limits = [each.agreement.low for each in audited], [each.agreement.high for each in audited]
+        axes.fill_between(at, *limits, alpha=0.2)
         axes.plot(at, [each.agreement.estimate for each in audited], label="agreement of late, with its limits")
         axes.plot(x, [each.calls / each.problems for each in some], "--", label="calls of the black box, a problem")
         axes.plot(x, [each.learned / each.problems for each in some], "-.", label="answered by learned tables")
-        if any(each.proved for each in some):
-            axes.plot(x, [each.proved / each.problems for each in some], ":", label="proved without the solver")
+        axes.plot(x, [each.proved / each.problems for each in some], ":", label="proved without the solver")
         for each in some:
             if each.note:
                 axes.axvline(each.problems, color="0.8", linewidth=0.8, zorder=0)
-        axes.set_xlabel("problems answered (a grey line: something changed)")
-        axes.set_ylabel("share")
-        axes.set_ylim(bottom=0.0)
+        axes.set(xlabel="problems answered (a grey line: something changed)", ylabel="share", ylim=(0.0, None))
         axes.legend(loc="best", fontsize="small")
         return axes
 
@@ -178,34 +158,36 @@ class Replay:
     """The last answers of the black box, oldest first, for learned mode to learn from again, and how many are new."""
 
     def __init__(self) -> None:
-        self.kept: deque[tuple[Problem, IntArray]] = deque(maxlen=MOST)
+        self.kept: deque[tuple[int, Problem, IntArray]] = deque(maxlen=MOST)  # by the number of the answer
+        self.since = 0  # the first answer that what is kept may be of
         self.n_before = 0  # answers that were learned from when the choice was last made
         self.n_new = 0  # since then
-        self.n_since: int | None = None  # since trust ended; None while there is nothing to be tried about that
 
-    def add(self, batch: Batch, answers: Answers) -> int:
-        """Keeps the usable answers; returns their number."""
+    def add(self, batch: Batch, answers: Answers, numbers: IntArray) -> int:
+        """Keeps the usable answers, which have these numbers; returns how many are usable."""
         labels, usable = read_answers(batch, answers)
-        for p in usable.tolist():
+        for p in usable[numbers[usable] >= self.since].tolist():
             given = batch[p]
             table = given.table.copy() if given.structure._slots else given.graph.table
             mine = labels[batch.variable_at[p] : batch.variable_at[p + 1]].copy()
-            self.kept.append((Problem(given.structure, given.cost.copy(), None, table, 0), mine))
-        self.n_new += len(usable)
-        if self.n_since is not None:
-            self.n_since += len(usable)
+            self.kept.append((int(numbers[p]), Problem(given.structure, given.cost.copy(), None, table, 0), mine))
+            self.n_new += 1
         return len(usable)
+
+    def forget(self, before: int) -> None:
+        """Forgets the answers before one, as the black box seems to have changed."""
+        self.kept = deque((each for each in self.kept if each[0] >= before), MOST)
+        self.since, self.n_before, self.n_new = before, 0, len(self.kept)
 
     @property
     def due(self) -> bool:
         """Whether there are enough new ones to choose anew."""
-        if self.n_since is not None and self.n_since >= AFRESH:
-            return True
         return self.n_new >= (max(FEWEST_NEW, self.n_before // 2) if self.n_before else START)
 
-    def taken(self, n: int = MOST) -> tuple[Batch, IntArray]:
-        """Returns the last `n` problems as a batch, with flat answers."""
-        problems, labels = zip(*list(self.kept)[-n:], strict=True)
+    def taken(self) -> tuple[Batch, IntArray]:
+        """Returns the problems as a batch, with flat answers; begins to count new ones anew."""
+        _, problems, labels = zip(*self.kept, strict=True)
+        self.learned(len(problems))
         return Batch.of(problems), np.concatenate(labels)
 
     def learned(self, n_answers: int) -> None:
@@ -226,7 +208,6 @@ class State:
     replay: Replay = field(default_factory=Replay)
     history: History = field(default_factory=History)
     n_compared: int = 0  # proofs compared with a solver of the user's own
-    follows: bool = False  # whether that disagreed, and is asked every time since
     gated: GatedSearch | None = None  # the search by a gate that has learned
     calibrated: Search | None = None  # the search with the theta that calibration chose
     weights: FloatArray | None = field(init=False)  # of the learner: a copy, that no teaching changes
@@ -304,14 +285,15 @@ class State:
                 "may be wrong, but for those that were audited."
             )
             log.warning("%s", note)
-            self.replay.n_since = 0
+            if self.replay.kept:
+                self.replay.forget(audit.changed)
+                note += f" The black box seems to have changed: answers before {audit.changed + 1:,} teach no more."
             if self.learner is not None:  # an average over what no longer holds would keep it from adapting
                 self.learner.forget_average()
         else:
             since = "again" if what == "search" else "now"
             note = f"The {what} is trusted {since}: its agreement is {audit.agreement}."
             log.info("%s", note)
-            self.replay.n_since = None
         self.note(note)
 
     def note(self, note: str = "") -> None:

@@ -5,13 +5,14 @@ own, which are audited: a share of them is compared with the black box's. While 
 box answers everything and their own answers are only compared, until they have recovered (`hasten.speedup.audit`).
 
 Learned mode keeps the black box's answers, and chooses its tables anew when there are half as many new ones as before.
-When audits ended the trust, answers since then alone are tried, and older ones forgotten if that agrees better.
+When audits end the trust, answers from before the change that they point to are forgotten.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -28,9 +29,8 @@ from hasten.speedup.choosing import Choice, Examples, Inference, answer, choose
 from hasten.speedup.parameters import not_fitted
 from hasten.speedup.parts import Certified, Learned, Search, as_answer, search_of
 from hasten.speedup.skipping import Calibration, Calibrator, GatedSearch, disagreeing
-from hasten.speedup.state import AFRESH, State
+from hasten.speedup.state import State
 from hasten.support.arrays import BoolArray, FloatArray, IntArray
-from hasten.support.terminal import show_progress
 
 if TYPE_CHECKING:
     from hasten.speedup.predictor import Speedup
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 ENOUGH = 100  # problems from which on a tenth can be held out
 Audits = tuple[BoolArray, IntArray]  # whether each agreed, and of which answer it is
+Taught = tuple[Solutions, IntArray]  # answers of the black box, and which they are
 NO_AUDITS: Audits = np.zeros(0, dtype=bool), np.zeros(0, dtype=np.int64)
 PART, TRUSTED_PART = 64, 1024  # problems that it takes at a time while it learns: not trusted, trusted
 
@@ -105,7 +106,7 @@ class CertifiedStrategy:
             found = self.find(batch)
             compared = np.flatnonzero(self.oracle.judges(exact))
             audits = self.agrees(found, exact)[compared], compared
-        self._remember(exact, calls, audits, [exact])
+        self._remember(exact, calls, audits, [(exact, np.arange(len(batch)))])
         return exact
 
     def answer_trusted(self, batch: Batch, audit: float | None = None) -> Solutions:
@@ -121,7 +122,7 @@ class CertifiedStrategy:
         with state.lock:
             audited[given] = state.draw(int(given.sum()), trust.audit if audit is None else audit, self.speedup.seed)
             audited |= given & (np.cumsum(given) <= state.audit.alert)
-        answers, taught, calls = found, list[Solutions](), 0
+        answers, taught, calls = found, list[Taught](), 0
         while (new := np.flatnonzero((audited | ~given) & ~asked)).size:
             mine = found.select(new).resolved()
             exact, n_calls = self.oracle.ask(mine.batch)
@@ -130,7 +131,7 @@ class CertifiedStrategy:
             kept = self.oracle.outdone(exact, mine)
             answers = answers.replace(new, exact.replace(kept, mine.select(kept)) if kept.any() else exact)
             asked[new], calls = True, calls + n_calls
-            taught.append(exact)
+            taught.append((exact, new))
             audited |= given & self._suspected(given, asked, audited & judged, agreed)
         compared = np.flatnonzero(audited & judged)
         self._remember(answers, calls, (agreed[compared], compared), taught)
@@ -157,16 +158,16 @@ class CertifiedStrategy:
             near[numbers[turned] :] = True
         return near
 
-    def _remember(self, answers: Solutions, calls: int, audits: Audits, taught: list[Solutions]) -> None:
+    def _remember(self, answers: Solutions, calls: int, audits: Audits, taught: Sequence[Taught]) -> None:
         """Counts answers, records which of those that were audited agreed, and learns from the black box's."""
         with self.state.lock:
-            agreed, at = audits[0], audits[1] + self.state.counts["problems"]
+            first = self.state.counts["problems"]
             self.state.count_answers(answers, calls)
-            self.state.observe(agreed, at, self.speedup.trust.min_agreement, self.what)
+            self.state.observe(audits[0], audits[1] + first, self.speedup.trust.min_agreement, self.what)
             self.state.note()
         if self.speedup.learn:
-            for exact in taught:
-                self.learn(exact.batch, exact)
+            for exact, at in taught:
+                self.learn(exact.batch, exact, at + first)
 
     def score(self, batch: Batch, answers: Answers | None) -> float:
         """Returns the share of its own answers that are the black box's; those that would be repaired count."""
@@ -187,12 +188,12 @@ class CertifiedStrategy:
         wrong = ~same & (found.valid | (not self.speedup.trust.repair))
         return float(1 - wrong.mean())
 
-    def learn(self, batch: Batch, answers: Answers, now: bool = False) -> None:
-        """Goes on learning from the black box's answers."""
+    def learn(self, batch: Batch, answers: Answers, numbers: IntArray, now: bool = False) -> None:
+        """Goes on learning from the black box's answers, which have these numbers."""
         state = self.state
         with state.lock:
             if state.learner is None:
-                state.learner = self.part.new_learner(self.speedup.seed, self.speedup.progress)
+                state.learner = self.part.new_learner(self.speedup.seed)
             before = state.learner.n_mistakes
             state.learner.partial_fit(batch, answers)
             state.weights = state.learner.weights
@@ -200,7 +201,7 @@ class CertifiedStrategy:
 
     def fit(self, batch: Batch, answers: Answers, calls: int) -> State:
         """Returns a state that has learned from scratch; whether weights help is tried on a tenth, held out."""
-        learner, guided = self.part.new_learner(self.speedup.seed, self.speedup.progress), None
+        learner, guided = self.part.new_learner(self.speedup.seed), None
         if self.part.guided is not None or len(batch) < ENOUGH:
             learner.fit(batch, answers)
         else:
@@ -242,10 +243,11 @@ class SearchStrategy(CertifiedStrategy):
 
     @property
     def gated(self) -> GatedSearch | None:
-        """The search by the gate, if there is one that has learned."""
-        if self.part.gate is None or self.state.gated is None:
+        """The search by the gate, if there is one that has learned about its kinds of variables."""
+        gate, found = self.part.gate, self.state.gated
+        if gate is None or found is None or gate.cheap.keys() != found.gate.cheap.keys():
             return None
-        return replace(self.state.gated, certifier=self.speedup.limits.certifier())
+        return replace(found, gate=found.gate.seeing(gate.cheap), certifier=self.speedup.limits.certifier())
 
     @property
     def weights(self) -> FloatArray | None:
@@ -332,32 +334,18 @@ class LearnedStrategy(CertifiedStrategy):
         """Tells which answers are the black box's: the costs alone do not tell which labelling it finds cheap."""
         return same_labels(found.batch, found.values, exact.values)
 
-    def learn(self, batch: Batch, answers: Answers, now: bool = False) -> None:
+    def learn(self, batch: Batch, answers: Answers, numbers: IntArray, now: bool = False) -> None:
         """Keeps answers to learn from, and chooses anew how to answer when there are enough new ones, or now.
 
         Choosing takes a while; the lock is not held meanwhile, so that others can go on with what was learned before.
         """
         state, replay = self.state, self.state.replay
         with state.lock:
-            state.counts["labelled"] += replay.add(batch, answers)
+            state.counts["labelled"] += replay.add(batch, answers, numbers)
             if not replay.kept or not (now or replay.due):
                 return
-            since, before = replay.n_since, state.choice
-            known, recent = replay.taken(), None
-            if since is not None and since >= AFRESH:
-                replay.n_since = None
-                if before is not None and since < len(replay.kept):
-                    recent = replay.taken(since)
-            replay.learned(len(known[0]))
-        if recent is not None and before is not None and self._is_better_afresh(before, *recent):
-            note = f"The black box seems to have changed: all but its last {len(recent[0])} answers are forgotten."
-            log.info("%s", note)
-            with state.lock:
-                while len(replay.kept) > len(recent[0]):
-                    replay.kept.popleft()
-                state.note(note)
-            known = recent
-        choice = self._choose(*known, np.arange(len(known[0])))
+            known, labels = replay.taken()
+        choice = self._choose(known, labels, np.arange(len(known)))
         with state.lock:
             state.adopt(choice, self.speedup.trust.min_agreement)
 
@@ -368,7 +356,7 @@ class LearnedStrategy(CertifiedStrategy):
         new, level = State(counts=Counter(solver_calls=calls, labelled=len(usable))), self.speedup.trust.min_agreement
         new.adopt(choice, None)
         if self.speedup.learn:
-            new.replay.add(batch, labels)
+            new.replay.add(batch, labels, np.zeros(len(batch), dtype=np.int64))
             new.replay.learned(len(usable))
         held = choice.agreement.get(choice.method)
         if held is not None and level is not None and held.high < level:
@@ -383,16 +371,7 @@ class LearnedStrategy(CertifiedStrategy):
     def _choose(self, batch: Batch, labels: IntArray, usable: IntArray) -> Choice:
         speedup, examples = self.speedup, Examples(batch, labels, usable)
         timeless = replace(speedup.limits, time_limit=None, call_limit=None)  # learning must not depend on the clock
-        with show_progress(quiet=not speedup.progress) as tell:
-            inference = self.inference._replace(limits=timeless)
-            return choose(speedup.schema, examples, inference, seed=speedup.seed, tell=tell)
-
-    def _is_better_afresh(self, before: Choice, batch: Batch, labels: IntArray) -> bool:
-        """Whether learning from recent answers alone agrees with them better than what was learned before them."""
-        found = answer(before, batch, self.inference).values
-        choice = self._choose(batch, labels, np.arange(len(batch)))
-        held = choice.agreement.get(choice.method)
-        return held is not None and bool(held.estimate * held.n > same_labels(batch, found, labels).sum() + 1)
+        return choose(speedup.schema, examples, self.inference._replace(limits=timeless), speedup.seed)
 
 
 STRATEGIES = {Certified: CertifiedStrategy, Learned: LearnedStrategy, Search: SearchStrategy}

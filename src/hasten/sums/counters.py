@@ -102,22 +102,16 @@ def rules_of(compiled: Compiled) -> list[Counted]:
         cells = slice(int(graph.row_first[r]), int(graph.row_first[r + 1]))
         label, weight = graph.row_label[cells], graph.row_weight[cells]
         if not (label >= n_own).any():  # else it is a row of a soft rule
-            least, most = float(graph.row_least[r]), float(graph.row_most[r])
-            rule = label, weight, compiled.row_names[r]
-            found.append(_counted(graph, rule, (least, most), partial(_holds, least, most)))
+            limits = float(graph.row_least[r]), float(graph.row_most[r])
+            holds = partial(lambda least, most, s: KEPT if least <= s <= most else BROKEN, *limits)
+            found.append(_counted(graph, (label, weight, compiled.row_names[r]), limits, holds))
     if indicators is not None:
         n = len(graph.order) - len(indicators)
         for x, each in enumerate(indicators.indicators):
-            counted = _counted(
-                graph, (each.label, each.weight, each.name), (each.low, each.high), partial(_label, each)
-            )
+            rule = each.label, each.weight, each.name
+            counted = _counted(graph, rule, (each.low, each.high), partial(_label, each))
             found.append(counted._replace(indicator=n + x))
     return found
-
-
-def _holds(least: float, most: float, s: float) -> int:
-    """Returns whether a hard rule holds, given what it counts."""
-    return KEPT if least <= s <= most else BROKEN
 
 
 def _label(indicator: Indicator, s: float) -> int:

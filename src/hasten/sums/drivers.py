@@ -10,8 +10,7 @@ from hasten.jit import driver, inlined_kernel, keep, kernel, part, split
 from hasten.jit.records import WIDTH, spread, store
 from hasten.kernels.layout import COST, TABLE, VARIABLE, Arrays, BatchArrays, graph_of, tables_of
 from hasten.proof.elimination.kernels import plan_at
-from hasten.sums.kernels import Space, Task, go_forward, put_costs, put_tables, sums_at
-from hasten.sums.shares import draw, entropy_of, go_back
+from hasten.sums.kernels import Space, Task, draw, entropy_of, go_back, go_forward, put_costs, put_tables, sums_at
 from hasten.support.arrays import FloatArray, IntArray
 
 

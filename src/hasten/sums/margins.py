@@ -10,15 +10,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hasten.errors import ProblemError, TooWide
+from hasten.errors import TooWide
 from hasten.model.batch import Batch, as_batch
 from hasten.model.compiled import Compiled
 from hasten.model.problem import Problem
 from hasten.proof.certifier import Certifier
+from hasten.proof.ranking import confidence, second_least
 from hasten.sums.distribution import Problems, labels_alone, plans_for, run
 from hasten.sums.plan import MAX_JOIN, plan_sums
 from hasten.support.arrays import BoolArray, FloatArray, IntArray, ints, offsets, ranges, sizes_of
-from hasten.support.checks import check_number, check_whole
+from hasten.support.checks import check_whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,26 +44,14 @@ class Margins:
     @property
     def margin(self) -> FloatArray:
         """For each variable, how much more its second best label costs; inf where there is none."""
-        first = self.first
-        order = np.lexsort((self.excess, np.arange(len(first) - 1).repeat(sizes_of(first))))
-        several = sizes_of(first) > 1
-        found = np.full(len(first) - 1, np.inf)
-        found[several] = self.excess[order[first[:-1][several] + 1]]
-        return found
+        return second_least(self.excess, self.first)
 
     def confidence(self, temperature: float = 1.0) -> FloatArray:
         """For each variable, the share of its best label, each weighing exp(-excess / temperature).
 
         It is 1 where no other label is possible, and nan without a valid labelling.
         """
-        check_number("temperature", temperature)
-        if not 0.0 < temperature < np.inf:
-            raise ProblemError(f"temperature must be above 0, and finite; got {temperature}.")
-        first = self.first
-        with np.errstate(over="ignore", under="ignore", divide="ignore"):
-            weights = np.exp(-self.excess / temperature)
-            total = np.add.reduceat(weights, first[:-1]) if len(first) > 1 else np.zeros(0)
-            return np.where(total > 0.0, 1.0 / total, np.nan)
+        return confidence(self.excess, self.first, temperature)
 
 
 def min_marginals(problems: Problems, *, max_join: int = MAX_JOIN, n_jobs: int = 1) -> Margins:
@@ -71,16 +60,14 @@ def min_marginals(problems: Problems, *, max_join: int = MAX_JOIN, n_jobs: int =
     batch = as_batch(problems).resolved()
     wide = ints(s for s in np.unique(batch.structure).tolist() if not _is_thin(batch.structures[s].compiled, max_join))
     by_label = np.isin(batch.structure, wide)
-    if not by_label.any():
-        found = run(batch, plans_for(batch, max_join), (0, 1, 0), n_jobs=n_jobs)
-        excess = labels_alone(batch, found.share)
-        return Margins(batch, found.value, excess, np.ones(len(excess), dtype=bool))
     label_at = offsets(ints(each.n_labels for each in batch.structures)[batch.structure])
     cost, excess, proved = np.zeros(len(batch)), np.zeros(label_at[-1]), np.ones(label_at[-1], dtype=bool)
     (thin,) = np.nonzero(~by_label)
     if len(thin):
-        mine = min_marginals(batch.select(thin), max_join=max_join, n_jobs=n_jobs)
-        cost[thin], excess[ranges(label_at[thin], sizes_of(label_at)[thin])] = mine.cost, mine.excess
+        mine = batch.select(thin) if by_label.any() else batch
+        found = run(mine, plans_for(mine, max_join), (0, 1, 0), n_jobs=n_jobs)
+        cost[thin] = found.value
+        excess[ranges(label_at[thin], sizes_of(label_at)[thin])] = labels_alone(mine, found.share)
     for p in np.flatnonzero(by_label).tolist():
         some = slice(label_at[p], label_at[p + 1])
         cost[p], excess[some], proved[some] = _label_by_label(batch[p])

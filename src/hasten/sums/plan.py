@@ -6,8 +6,8 @@ How much that takes depends on the structure alone, and is known before anything
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import pairwise
 
 import numpy as np
 
@@ -37,7 +37,7 @@ class SumPlan:
 
     def __init__(self, compiled: Compiled, max_join: int, factors: bool = False, rounds: bool = False) -> None:
         graph = with_rows(compiled.graph, NO_ROWS)
-        reads = _always if factors else _is_large
+        reads = partial(_is_read, factors)
         elimination, rules = Elimination(graph, max_join, None, reads), rules_of(compiled)
         self.feasible = True
         if rules:
@@ -52,8 +52,9 @@ class SumPlan:
         self.sizes, self.steps, self.first = elimination.sizes, elimination.steps, elimination.first
         self.n_entries, self.n_labels = elimination.n_entries, elimination.first[-1]
         (self.factors,) = np.nonzero(graph.table_at >= 0)
-        size = np.array([math.prod(self.sizes[v] for v in graph.scope[a:b]) for a, b in _pairs(graph.scope_first)])
-        self.factor_first = offsets(size.astype(np.int64)[self.factors])
+        ends = pairwise(graph.scope_first.tolist())
+        size = ints(math.prod(self.sizes[v] for v in graph.scope[a:b]) for a, b in ends)
+        self.factor_first = offsets(size[self.factors])
         at = self.factor_first if factors else graph.table_at[self.factors]
         places = ranges(graph.table_at[self.factors], sizes_of(self.factor_first))
         self.source = places if factors else np.arange(len(graph.table))  # of each marginal, the table entry
@@ -91,17 +92,9 @@ def plan_sums(compiled: Compiled, max_join: int = MAX_JOIN, factors: bool = Fals
     return compiled.made(SumPlan, max_join, factors, rounds)
 
 
-def _always(_: Pattern) -> bool:
-    return True
-
-
-def _is_large(pattern: Pattern) -> bool:
-    """Whether a table that only forbids is read all the same: by a product with a matrix."""
-    return pattern.allowed.ndim == 2 and pattern.size > MANY_SUMS
-
-
-def _pairs(first: IntArray) -> Sequence[tuple[int, int]]:
-    return list(zip(first[:-1].tolist(), first[1:].tolist(), strict=True))
+def _is_read(factors: bool, pattern: Pattern) -> bool:
+    """Whether a table that only forbids is read all the same: for its factor's marginals, or by a matrix product."""
+    return factors or (pattern.allowed.ndim == 2 and pattern.size > MANY_SUMS)
 
 
 def _check_width(elimination: Elimination, max_join: int) -> None:

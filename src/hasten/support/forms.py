@@ -12,6 +12,7 @@ import json
 import math
 import os
 import stat
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ from hasten.support.files import write_whole
 COUNT = 2**60  # the largest count, which nobody reaches: whatever is added to it still fits 64 bits
 Count = Annotated[int, msgspec.Meta(ge=0, le=COUNT)]
 Size = Annotated[float, msgspec.Meta(ge=0)]
+Positive = Annotated[float, msgspec.Meta(gt=0, le=sys.float_info.max)]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Names = Annotated[list[str], msgspec.Meta(min_length=1)]
 

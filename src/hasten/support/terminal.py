@@ -37,24 +37,6 @@ def is_terminal(stream: TextIO | None) -> bool:
     return stream is not None and stream.isatty()
 
 
-_DRAWN_ON: list[Console] = []
-
-
-@contextmanager
-def drawing_on(console: Console) -> Iterator[None]:
-    """Says for as long as it lasts that something, such as a bar, is drawn on a console again and again."""
-    _DRAWN_ON.append(console)
-    try:
-        yield
-    finally:
-        _DRAWN_ON.remove(console)
-
-
-def drawn_on() -> Console | None:
-    """Returns the terminal that something is being drawn on; what is printed there stands above that."""
-    return next((console for console in reversed(_DRAWN_ON) if console.is_terminal), None)
-
-
 @contextmanager
 def standard_output() -> Iterator[TextIO]:
     """Gives standard output, and sees that all arrives."""
@@ -128,7 +110,7 @@ def show_progress(console: Console | None = None, quiet: bool = False) -> Iterat
     else:
         words = bars.TextColumn("{task.description}", markup=False)
         columns = bars.SpinnerColumn(), words, bars.BarColumn(), bars.TimeElapsedColumn()
-        with drawing_on(console), bars.Progress(*columns, console=console, transient=True) as progress:
+        with bars.Progress(*columns, console=console, transient=True) as progress:  # logs and prints stand above it
             yield _Bars(progress)
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import count
-from math import prod
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
@@ -16,14 +15,11 @@ import torch
 from torch import Tensor
 
 from hasten.errors import ProblemError
-from hasten.model.batch import Batch
-from hasten.padded.kernels import spread
-from hasten.padded.search import Inference, Request, above, put_back
+from hasten.padded.search import PLAIN, Inference, Question, Request, put_back
 from hasten.padded.shapes import Placed
 from hasten.sums import marginals, min_marginals
 from hasten.sums import sample as draw_labels
 from hasten.support.arrays import ints, ranges, sizes_of
-from hasten.torch.arrays import as_arrays, as_tensors
 
 ENGINES: WeakValueDictionary[str, Inference] = WeakValueDictionary()  # by the name of their layer
 _NUMBERS = count()
@@ -40,8 +36,8 @@ class Call(NamedTuple):
     tables: Sequence[Tensor] = ()
     where: Sequence[Tensor] = ()  # lengths or a mask of each size, masks of each field, structures; empty: not given
     gold: Sequence[Tensor] = ()
-    kept: Sequence[Tensor] = ()  # of the call whose gradient this is: labels, or gradients for weights of 1
-    last: Sequence[Tensor] = ()  # the seed, or the weight of each example
+    kept: Sequence[Tensor] = ()  # of the call whose gradient this is: its outputs
+    last: Sequence[Tensor] = ()  # the seed, and the weight of each example
 
     @property
     def tensors(self) -> list[Tensor]:
@@ -60,15 +56,18 @@ class Call(NamedTuple):
         each = iter(tensors)
         return cls(what, layer, kinds, Request(*asked), *([next(each) for _ in range(n)] for n in counts))
 
-    def opened(self) -> tuple[Inference, Placed, list[Any], dict[str, Any], list[Any], list[Any]]:
-        """Returns what answers, where variables are, and arrays: scores, tables by kind, gold, and the last ones."""
-        engine = engine_of(self.layer)
-        given = [*self.scores, *self.tables, *self.where, *self.gold, *self.last]
-        arrays = iter(as_arrays(given))
-        groups = self.scores, self.tables, self.where, self.gold, self.last
-        own, tables, where, gold, last = ([next(arrays) for _ in each] for each in groups)
-        placed = self.placed(engine, where)
-        return engine, placed, own, dict(zip(placed.shapes.kinds, tables, strict=True)), gold, last
+    def opened(self) -> tuple[Inference, Question]:
+        """Returns what answers, and the question as arrays."""
+        engine, groups = engine_of(self.layer), (self.scores, self.tables, self.where, self.gold)
+        arrays = iter(as_arrays([each for group in groups for each in group]))
+        own, tables, where, gold = ([next(arrays) for _ in group] for group in groups)
+        placed, noise = self.placed(engine, where), None
+        if self.asked.samples and self.what != "draw":
+            random = torch.Generator().manual_seed(int(self.last[0]))
+            n = int(self.asked.samples), int(placed.cost_at[-1])
+            noise = torch.randn(n, generator=random, dtype=torch.float32).numpy()
+        named = dict(zip(placed.shapes.kinds, tables, strict=True))
+        return engine, Question(placed, own, named, gold, self.asked, noise)
 
     def placed(self, engine: Inference, where: Sequence[Any]) -> Placed:
         """Returns where the variables of padded scores are, given arrays; those that are not given are empty."""
@@ -101,34 +100,70 @@ def engine_of(layer: str) -> Inference:
     return engine
 
 
+def as_arrays(tensors: Sequence[Tensor]) -> list[Any]:
+    """Returns tensors as arrays: without a copy from the CPU, if NumPy knows their type, else in one transfer."""
+    given = [each.detach() if each.requires_grad else each for each in tensors]
+    if not all(each.is_cpu for each in given):
+        device = next(each.device for each in given if not each.is_cpu)
+        order = sorted(range(len(given)), key=lambda n: -given[n].element_size())  # so that each is aligned
+        parts = [given[n].to(device).contiguous().reshape(-1).view(torch.uint8) for n in order]
+        sent = torch.cat(parts).cpu().split([len(part) for part in parts])
+        for n, part in zip(order, sent, strict=True):
+            given[n] = part.view(given[n].dtype).reshape(given[n].shape)
+    return [
+        (each.float() if each.is_floating_point() and each.itemsize < 4 else each).contiguous().numpy()
+        for each in given
+    ]
+
+
+def as_tensors(arrays: Sequence[Any], device: torch.device) -> list[Tensor]:
+    """Returns arrays of ours as tensors, on the CPU without a copy, else in one transfer."""
+    if device.type == "cpu":
+        return [torch.from_numpy(each) for each in arrays]
+    order = sorted(range(len(arrays)), key=lambda n: -arrays[n].itemsize)
+    sent = torch.cat([torch.from_numpy(arrays[n].reshape(-1).view(np.uint8)) for n in order]).to(device)
+    found: list[Any] = list(arrays)
+    for n, part in zip(order, sent.split([arrays[n].nbytes for n in order]), strict=True):
+        like = torch.from_numpy(arrays[n])
+        found[n] = part.view(like.dtype).reshape(like.shape).clone()  # outputs share no memory
+    return found
+
+
 def decode(call: Call) -> list[Tensor]:
     """Returns the score of the best labelling of each example, its gap, whether it is proved, and its labels."""
-    engine, placed, own, tables, _, _ = call.opened()
-    found = engine.search(placed, own, tables)
-    return as_tensors([each[0] for each in (*found[:3], *found.labels)], call.scores[0].device)
+    engine, given = call.opened()
+    found = engine.decode(given)
+    return as_tensors([*found[:3], *found.labels], call.scores[0].device)
 
 
-def loss(call: Call) -> list[Tensor]:
-    """Returns how much more the answers to each example score, in the mean, than the best with gold; and all labels."""
-    engine, placed, own, tables, gold, last = call.opened()
-    found = engine.search(placed, own, tables, gold, _seeded(call, last))
-    *rows, of_gold = found.score
-    value = above(rows[0] if len(rows) == 1 else np.mean(rows, axis=0), of_gold)
-    return as_tensors([value, *found.labels], call.scores[0].device)
+def valued(call: Call, weight: Tensor | None = None) -> list[Tensor]:
+    """Returns a loss or a log-partition of each example; and its gradients, weighted by example."""
+    engine, given = call.opened()
+    ask = engine.sums if call.what.startswith("sums") else engine.loss
+    found = ask(given, None if weight is None else weight.detach().double().cpu().numpy())
+    value, *slopes = as_tensors([found.value, *found.fields, *found.tables], call.scores[0].device)
+    return [value, *(each.to(like.dtype) for each, like in zip(slopes, (*call.scores, *call.tables), strict=False))]
 
 
-def spread_out(call: Call) -> list[Tensor]:
-    """Returns indicators of the mean answer, less that of gold, weighted by example."""
-    n = len(call.kept[0]) - 1
-    return _indicate(call, call.kept, [*[1.0 / n] * n, -1.0], -engine_of(call.layer).sign * call.last[0])
+def slopes(call: Call) -> list[Tensor]:
+    """Returns the gradient of `valued`, weighted by example, from the gradients for weights of 1, which were kept.
+
+    Those of tables are summed over the examples: they are found again if weights differ.
+    """
+    weight, n = call.last[-1], len(call.kept) - len(call.tables)
+    first = weight[:1].sum()
+    if not call.kept or (call.tables and not bool((weight == first).all())):
+        again = call._replace(kept=[], last=call.last[:-1], asked=call.asked._replace(sharing=True))
+        return valued(again, weight)[1:]
+    scales = [weight.reshape(-1, *[1] * (each.ndim - 1)) for each in call.kept[:n]] + [first] * len(call.tables)
+    return [each * scale.to(each.dtype) for scale, each in zip(scales, call.kept, strict=True)]
 
 
 def sample(call: Call) -> list[Tensor]:
     """Returns the mean indicator of perturbed answers, for each field; its gradient is that of implicit MLE."""
-    engine, placed, own, tables, _, last = call.opened()
-    found = as_tensors(engine.search(placed, own, tables, (), _seeded(call, last)).labels, call.scores[0].device)
-    n_rows, n_examples = found[0].shape[:2]
-    return _indicate(call._replace(kinds=""), found, [1.0 / n_rows] * n_rows, call.scores[0].new_ones(n_examples))
+    engine, given = call.opened()
+    tensors = as_tensors(engine.indicators(given), call.scores[0].device)
+    return [each.to(like.dtype) for each, like in zip(tensors, call.scores, strict=True)]
 
 
 def moved(call: Call) -> list[Tensor]:
@@ -139,91 +174,31 @@ def moved(call: Call) -> list[Tensor]:
     return [sign * (mine - other) / step for mine, other in found]
 
 
-def sums(call: Call) -> list[Tensor]:
-    """Returns the log-partition of each example, with gold less that of what agrees with it; and its gradients."""
-    engine, placed, own, tables, gold, _ = call.opened()
-    found = engine.sums(placed, own, tables, gold, asked=call.asked)
-    return as_tensors([found.value], call.scores[0].device) + _shared(call, engine, found)
-
-
-def shares(call: Call) -> list[Tensor]:
-    """Returns the gradient of `sums`, weighted by example; those of tables are found again if weights differ."""
-    weight = call.last[0]
-    first = weight[:1].sum()
-    if call.kept and (not call.tables or bool((weight == first).all())):
-        shaped = [weight.reshape(-1, *[1] * (each.ndim - 1)) for each in call.scores] + [first] * len(call.tables)
-        return [scale.to(each.dtype) * each for scale, each in zip(shaped, call.kept, strict=True)]
-    engine, placed, own, tables, gold, last = call._replace(kept=[], last=[weight.double()]).opened()
-    return _shared(call, engine, engine.sums(placed, own, tables, gold, last[0]))
-
-
 def entropy(call: Call) -> list[Tensor]:
     """Returns the entropy of each example; nan where no labelling is valid."""
-    batch, _, _ = _problems(call)
-    return as_tensors([marginals(batch).entropy], call.scores[0].device)
+    engine, given = call.opened()
+    return as_tensors([marginals(engine.problems(given)).entropy], call.scores[0].device)
 
 
 def draw(call: Call) -> list[Tensor]:
-    """Returns labellings drawn for each example, (samples, examples, *axes), padded."""
-    batch, engine, placed = _problems(call)
-    drawn = np.zeros((int(call.asked.samples), int(batch.variable_at[-1])), dtype=np.int64)
+    """Returns labellings drawn for each example, (examples, samples, *axes), padded."""
+    engine, given = call.opened()
+    batch, n = engine.problems(given._replace(asked=PLAIN)), int(call.asked.samples)
+    found = np.zeros((n, int(batch.variable_at[-1])), dtype=np.int64)
     mine = ranges(batch.variable_at[:-1], sizes_of(batch.labels_at))
-    drawn[:, mine] = draw_labels(batch, len(drawn), seed=int(call.last[0]))
-    return as_tensors(engine.write(placed, drawn), call.scores[0].device)
+    found[:, mine] = draw_labels(batch, n, seed=int(call.last[0]))
+    labels = [np.ascontiguousarray(each.swapaxes(0, 1)) for each in engine.write(given.placed, found)]
+    return as_tensors(labels, call.scores[0].device)
 
 
 def margins(call: Call) -> list[Tensor]:
     """Returns how much less the best labelling with each label scores than the best of all, padded with nan."""
-    batch, _, placed = _problems(call)
+    engine, given = call.opened()
+    batch = engine.problems(given)
     excess, n_labels = np.zeros(batch.cost.size), ints(each.n_labels for each in batch.structures)[batch.structure]
     excess[ranges(batch.cost_at[:-1], n_labels)] = min_marginals(batch).excess
-    return as_tensors(put_back(placed, excess, [np.float64] * len(call.scores), np.nan), call.scores[0].device)
-
-
-def _problems(call: Call) -> tuple[Batch, Inference, Placed]:
-    engine, placed, own, tables, _, _ = call._replace(last=()).opened()
-    return engine.problems(placed, own, tables), engine, placed
-
-
-def _seeded(call: Call, last: Sequence[Any]) -> Request:
-    return call.asked._replace(seed=int(last[0])) if last else call.asked
-
-
-def _shared(call: Call, engine: Inference, found: Any) -> list[Tensor]:
-    """Returns the gradients of sums as tensors like scores and tables."""
-    given = [-engine.sign * each for each in (*found.fields, *found.tables)]
-    tensors = as_tensors(given, call.scores[0].device)
-    return [each.to(like.dtype) for each, like in zip(tensors, (*call.scores, *call.tables), strict=False)]
-
-
-def _indicate(call: Call, labels: Sequence[Tensor], rows: Sequence[float], examples: Tensor) -> list[Tensor]:
-    """Returns an indicator of labels, (rows, examples, ...), weighted by row and example, and summed over rows.
-
-    One for each field; label tuples of the kinds of factors come behind, summed over examples as well.
-    """
-    engine, found, (weight,) = engine_of(call.layer), [], as_arrays([examples])
-    weight = np.multiply.outer(rows, weight.astype(np.float64))
-    for each, like in zip(labels, call.scores, strict=True):
-        n_rows, n_examples, *axes = each.shape
-        cells, n = prod(axes), like.shape[-1]
-        start = engine.layout.structure.graph.first[:cells] if call.asked.flat else np.arange(cells) * n
-        total = torch.zeros(like.shape, dtype=torch.promote_types(like.dtype, torch.float32), device=each.device)
-        mine, row = each.reshape(n_rows, n_examples, cells), total.view(n_examples, prod(like.shape[1:]))
-        if each.is_cpu:
-            spread(mine.contiguous().numpy(), weight, start, row.numpy())
-        else:
-            mine, shares = mine.movedim(0, 1), torch.from_numpy(weight.T[:, :, None]).to(each.device)
-            at = mine.clamp(min=0) + torch.from_numpy(np.array(start)).to(each.device)
-            part = torch.where(mine >= 0, shares, 0.0).to(total.dtype)
-            row.scatter_add_(1, at.flatten(1), part.flatten(1))
-        found.append(total.to(like.dtype))
-    if call.kinds:
-        arrays = as_arrays([*labels, *call.where])
-        placed = call.placed(engine, arrays[len(labels) :])
-        counted = engine.tuples(placed, arrays[: len(labels)], weight)
-        tensors = as_tensors([counted[name] for name in placed.shapes.kinds], labels[0].device)
-        found += [each.to(like.dtype) for each, like in zip(tensors, call.tables, strict=True)]
-    return found
+    types = [np.float64] * len(call.scores)
+    return as_tensors(put_back(given.placed, excess, types, np.nan), call.scores[0].device)
 
 
 def _like(call: Call, *shapes: tuple[int, ...], dtype: torch.dtype = torch.float64) -> list[Tensor]:
@@ -231,17 +206,25 @@ def _like(call: Call, *shapes: tuple[int, ...], dtype: torch.dtype = torch.float
 
 
 def _like_labels(call: Call, *rows: int) -> list[Tensor]:
-    n = call.scores[0].shape[0], *([engine_of(call.layer).layout.structure.n_variables] if call.asked.flat else [])
-    axes = [(*rows, *n, *(() if call.asked.flat else each.shape[1:-1])) for each in call.scores]
+    n, flat = call.scores[0].shape[0], (engine_of(call.layer).layout.structure.n_variables,) if call.asked.flat else ()
+    axes = [(n, *rows, *(flat if call.asked.flat else each.shape[1:-1])) for each in call.scores]
     return _like(call, *axes, dtype=torch.int64)
 
 
-def _like_given(call: Call) -> list[Tensor]:
-    return [torch.empty_like(each, memory_format=torch.contiguous_format) for each in (*call.scores, *call.tables)]
+def _like_given(given: Sequence[Tensor]) -> list[Tensor]:
+    return [torch.empty_like(each, memory_format=torch.contiguous_format) for each in given]
 
 
 def _like_values(call: Call) -> list[Tensor]:
     return _like(call, call.scores[0].shape[:1])
+
+
+def _like_slopes(call: Call) -> list[Tensor]:
+    return _like_given(call.kept or [*call.scores, *call.tables])
+
+
+def _like_valued(call: Call) -> list[Tensor]:
+    return _like_values(call) + (_like_given([*call.scores, *call.tables]) if call.asked.sharing else [])
 
 
 def _refuse(*_: Any) -> Call:
@@ -256,8 +239,11 @@ class Operation(NamedTuple):
     gradient: Callable[[Call, Sequence[Tensor], Sequence[Tensor]], Call] | None = None
     """The call that returns the gradient, of the first outputs to scores and tables, given all and their slopes."""
     n_smooth: int = 10**6  # how many outputs are differentiable, the first ones
-    reads: bool = True  # whether the gradient reads scores and tables, not only their shapes
-    rows: int | None = None  # the first output that has an axis of rows before the examples
+    reads: bool = True  # whether the gradient reads scores where no tables are given
+
+
+def _sloped(call: Call, found: Sequence[Tensor], slopes: Sequence[Tensor]) -> Call:
+    return call._replace(what=f"{call.what} slopes", kept=found[1:], last=[*call.last, slopes[0]])
 
 
 OPERATIONS = {
@@ -265,29 +251,17 @@ OPERATIONS = {
         decode,
         lambda call: [*_like_values(call), *_like_values(call), _like_values(call)[0].bool(), *_like_labels(call)],
     ),
-    "loss": Operation(
-        loss,
-        lambda call: _like_values(call) + _like_labels(call, max(1, int(call.asked.samples)) + 1),
-        lambda call, found, slopes: call._replace(what="spread", gold=[], kept=found[1:], last=slopes[:1]),
-        n_smooth=1,
-        reads=False,
-        rows=1,
-    ),
-    "spread": Operation(spread_out, _like_given, _refuse),
+    "loss": Operation(valued, _like_valued, _sloped, n_smooth=1, reads=False),
+    "loss slopes": Operation(slopes, _like_slopes, _refuse),
+    "sums": Operation(valued, _like_valued, _sloped, n_smooth=1),
+    "sums slopes": Operation(slopes, _like_slopes, _refuse),
     "sample": Operation(
         sample,
-        lambda call: _like_given(call._replace(tables=[])),
+        lambda call: _like_given(call.scores),
         lambda call, found, slopes: call._replace(what="moved", kept=[*found, *slopes]),
     ),
-    "moved": Operation(moved, lambda call: _like_given(call._replace(tables=[])), _refuse),
-    "sums": Operation(
-        sums,
-        lambda call: _like_values(call) + (_like_given(call) if call.asked.sharing else []),
-        lambda call, found, slopes: call._replace(what="shares", kept=found[1:], last=slopes[:1]),
-        n_smooth=1,
-    ),
-    "shares": Operation(shares, _like_given, _refuse),
+    "moved": Operation(moved, lambda call: _like_given(call.scores), _refuse),
     "entropy": Operation(entropy, _like_values),
-    "draw": Operation(draw, lambda call: _like_labels(call, int(call.asked.samples)), rows=0),
+    "draw": Operation(draw, lambda call: _like_labels(call, int(call.asked.samples))),
     "margins": Operation(margins, lambda call: _like(call, *(each.shape for each in call.scores))),
 }

@@ -9,19 +9,20 @@ small: then all is computed again, term by term.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+from torch.nn.functional import pad
 
 from hasten.model.compiled import Compiled
-from hasten.proof.elimination.joins import DERIVED, SILENT, STATIC, Join
+from hasten.proof.elimination.joins import DERIVED, STATIC, Join, Pattern
 from hasten.proof.elimination.plan import Step
 from hasten.sums.plan import MAX_JOIN, SumPlan, plan_sums
-from hasten.support.arrays import IntArray
+from hasten.support.arrays import FloatArray
 
 TINY = 1e-280  # sums of products below this may have lost terms
 LEAST = -1e300  # in place of -inf, where all is forbidden
@@ -33,10 +34,10 @@ FEW = 2**24  # numbers of derived tables, in all problems: with fewer, rounds ar
 class Operand(NamedTuple):
     """What a group of steps reads: which axes of the form it is over, and where it is."""
 
-    role: int
+    role: int  # COST, STATIC or DERIVED
     axes: tuple[int, ...]
     shape: tuple[int, ...]  # of its axes in their own order
-    at: tuple[int, ...]  # of each step: where a table starts, the variable, or the step that derived a table
+    at: tuple[int, ...]  # of each step, or of all: where a table starts, the variable, or the step that derived a table
 
 
 class Group(NamedTuple):
@@ -45,7 +46,6 @@ class Group(NamedTuple):
     join: Join
     operands: list[Operand]
     steps: list[int]
-    forbidden: dict[torch.device, Tensor]  # which labellings no table allows, on each device; empty: all are allowed
 
 
 class State(NamedTuple):
@@ -69,12 +69,12 @@ class Executor:
 
     def __init__(self, compiled: Compiled, rounds: bool = False, max_join: int = MAX_JOIN) -> None:
         plan = plan_sums(compiled, max_join, False, rounds)
-        self.feasible, self.n_labels, self.first = plan.feasible, plan.n_labels, plan.first
-        self.n_entries = plan.n_entries
+        self.feasible, self.sizes, self.n_entries = plan.feasible, list(plan.sizes), plan.n_entries
         self.roots = [n for n, step in enumerate(plan.steps) if not step.around]
-        self.groups = _groups(plan)
+        self.silent = list[FloatArray]()  # tables that only forbid, which lie behind the others
+        self.groups = _groups(plan, len(compiled.graph.table), self.silent)
         self.graphs: dict[Any, Any] = {}  # captured, by shape
-        self.places: dict[tuple[bytes, torch.device], Tensor] = {}
+        self.kept: dict[Any, Tensor] = {}  # by what it is, and device
 
     def __call__(self, score: Tensor, table: Tensor, exact: bool = False) -> Tensor:
         """Returns the log-partition of each problem, given scores (problems, labels) and those of tables (entries,).
@@ -90,15 +90,16 @@ class Executor:
 
     def run(self, score: Tensor, table: Tensor, exact: bool) -> tuple[Tensor, Tensor]:
         """Returns log-partitions, and whether products lost something."""
-        n, sizes = len(score), np.diff(self.first).tolist()
-        if score.shape[1] < self.n_labels:  # those of counters are free
-            score = torch.cat([score, score.new_zeros(n, self.n_labels - score.shape[1])], 1)
-        state = State(score.split(sizes, 1), table if table.ndim == 2 else table[None], {}, {}, {}, [])
+        score = pad(score, (0, sum(self.sizes) - score.shape[1]))  # those of counters are free
+        table = table if table.ndim == 2 else table[None]
+        silent = self._on(table.device, None, lambda: np.concatenate([np.zeros(0), *self.silent]))
+        table = torch.cat([table, silent.expand(len(table), -1)], 1)
+        state = State(score.split(self.sizes, 1), table, {}, {}, {}, [])
         for group in self.groups:
             operands = [(each, self._read(each, state)) for each in group.operands]
             found = (_add_up if exact else _contract)(group, operands, state)
             state.derived.update(zip(group.steps, found.unbind(1), strict=True))
-        total = score.new_zeros(n) if self.feasible else score.new_full((n,), -math.inf)
+        total = score.new_full((len(score),), 0.0 if self.feasible else -math.inf)
         for root in self.roots:
             total = total + state.derived[root]
         small = [each.detach().flatten() for each in state.totals]
@@ -107,28 +108,25 @@ class Executor:
 
     def _read(self, operand: Operand, state: State) -> Tensor:
         """Returns what an operand reads, (problems or 1, steps or 1, its axes in the order of the form)."""
-        if operand.role == STATIC and operand in state.tables:
+        if operand in state.tables:
             return state.tables[operand]
         if operand.role == STATIC:
-            numbers = np.array(sorted(set(operand.at)) if len(set(operand.at)) == 1 else operand.at)
-            places = self._places(numbers[:, None] + np.arange(math.prod(operand.shape)), state.table.device)
-            found = state.table[:, places].reshape(len(state.table), len(numbers), *operand.shape)
+            n = np.arange(math.prod(operand.shape))
+            places = self._on(state.table.device, operand, lambda: np.add.outer(np.array(operand.at), n))
+            found = state.table[:, places].reshape(len(state.table), -1, *operand.shape)
         else:
             source = state.scores if operand.role == COST else state.derived
-            pieces = [source[at] for at in operand.at]
-            found = pieces[0][:, None] if len(pieces) == 1 else torch.stack(pieces, 1)
-        order = sorted(range(len(operand.axes)), key=operand.axes.__getitem__)
-        found = found.permute(0, 1, *(2 + axis for axis in order))
+            found = torch.stack([source[at] for at in operand.at], 1)
+        found = found.permute(0, 1, *(2 + n for n in np.argsort(operand.axes).tolist()))
         if operand.role == STATIC:
             state.tables[operand] = found
         return found
 
-    def _places(self, at: IntArray, device: torch.device) -> Tensor:
-        """Returns numbers as a tensor, kept on each device."""
-        key = at.tobytes(), device
-        if key not in self.places:
-            self.places[key] = torch.from_numpy(at).to(device)
-        return self.places[key]
+    def _on(self, device: torch.device, name: Any, made: Callable[[], Any]) -> Tensor:
+        """Returns an array on a device; made once."""
+        if (name, device) not in self.kept:
+            self.kept[name, device] = torch.from_numpy(made()).to(device)
+        return self.kept[name, device]
 
 
 def executor_for(compiled: Compiled, n_problems: int) -> Executor:
@@ -159,52 +157,50 @@ def run_graphed(executor: Executor, score: Tensor, table: Tensor) -> Tensor:
     return executor.run(score, table, True)[0] if bool(lost) else found.clone()  # the graph's own is used again
 
 
-def _groups(plan: SumPlan) -> list[Group]:
-    """Returns the steps of a plan, those of one form that can be taken together in one group."""
+def _groups(plan: SumPlan, n_entries: int, silent: list[FloatArray]) -> list[Group]:
+    """Returns the steps of a plan, those of one form that can be taken together in one group.
+
+    Tables that only forbid are added to `silent`, and read behind the `n_entries` of all tables.
+    """
     made, level = _derived_by(plan.steps), list[int]()
     for n, step in enumerate(plan.steps):
         level.append(1 + max((level[made[n, i]] for i in range(len(step.tables)) if (n, i) in made), default=0))
     together: dict[tuple[int, Join], list[int]] = {}
     for n in sorted(range(len(level)), key=level.__getitem__):
         together.setdefault((level[n], plan.steps[n].join), []).append(n)
-    return [_group(plan, join, steps, made) for (_, join), steps in together.items()]
+    found, at = [], dict[Pattern, int]()
+    for (_, join), steps in together.items():
+        operands, n_axes = [], len(join.shape)
+        for back in range(join.n_inside):
+            axis = n_axes - 1 - back
+            variables = tuple(plan.steps[n].group[-1 - back] for n in steps)
+            operands.append(Operand(COST, (axis,), (join.shape[axis],), variables))
+        for i, (pattern, axes, role) in enumerate(join.parts):
+            shape = pattern.allowed.shape
+            if role == DERIVED:
+                operands.append(Operand(DERIVED, axes, shape, tuple(made[n, i] for n in steps)))
+            elif role == STATIC:
+                starts = tuple(plan.steps[n].at[join.order.index(i)] for n in steps)
+                operands.append(Operand(STATIC, axes, shape, starts[:1] if len({*starts}) == 1 else starts))
+            elif not join.allows_all:
+                if pattern not in at:
+                    at[pattern] = n_entries + sum(map(len, silent))
+                    silent.append(np.where(pattern.allowed.ravel(), 0.0, -np.inf))
+                operands.append(Operand(STATIC, axes, shape, (at[pattern],)))
+        found.append(Group(join, operands, steps))
+    return found
 
 
 def _derived_by(steps: Sequence[Step]) -> dict[tuple[int, int], int]:
     """Returns which step derived a table: by the step that reads it, and its place among the tables of that."""
     by_entry, at = dict[int, int](), 0
-    found = {}
+    found = dict[tuple[int, int], int]()
     for n, step in enumerate(steps):
         reads = dict(zip(step.join.order, step.at, strict=True))
-        for i, (_, _, role) in enumerate(step.join.parts):
-            if role == DERIVED:
-                found[n, i] = by_entry[reads[i]]
+        found |= {(n, i): by_entry[reads[i]] for i, (_, _, role) in enumerate(step.join.parts) if role == DERIVED}
         by_entry[at] = n
         at += step.join.n_out
     return found
-
-
-def _group(plan: SumPlan, join: Join, steps: list[int], made: dict[tuple[int, int], int]) -> Group:
-    """Returns a group of steps of one form."""
-    operands, n_axes = [], len(join.shape)
-    for back in range(join.n_inside):
-        axis = n_axes - 1 - back
-        starts = tuple(plan.steps[n].group[-1 - back] for n in steps)
-        operands.append(Operand(COST, (axis,), (join.shape[axis],), starts))
-    for i, (pattern, axes, role) in enumerate(join.parts):
-        if role == STATIC:
-            places = tuple(plan.steps[n].at[join.order.index(i)] for n in steps)
-        elif role == DERIVED:
-            places = tuple(made[n, i] for n in steps)
-        else:
-            continue
-        operands.append(Operand(role, axes, pattern.allowed.shape, places))
-    forbidden = {}
-    if any(role == SILENT for _, _, role in join.parts) and not join.allows_all:
-        allowed = np.zeros(math.prod(join.shape), dtype=bool)
-        allowed[join.combos] = True
-        forbidden[torch.device("cpu")] = torch.from_numpy(~allowed.reshape(join.shape))
-    return Group(join, operands, steps, forbidden)
 
 
 def _contract(group: Group, operands: list[tuple[Operand, Tensor]], state: State) -> Tensor:
@@ -216,7 +212,7 @@ def _contract(group: Group, operands: list[tuple[Operand, Tensor]], state: State
     }
     pairs = sorted(other)
     product = pairs == [(0, 1)] or pairs == [(0, 2), (1, 2)]
-    if not product or group.join.n_inside > 1 or group.forbidden or len(other) + len(own) < len(operands):
+    if not product or group.join.n_inside > 1 or len(other) + len(own) < len(operands):
         return _add_up(group, operands, state)
     vector = own[0] if len(own) == 1 else sum(own[1:], own[0])
     right = _weights(*other[pairs[-1]], state)
@@ -275,19 +271,11 @@ def _matmul(left: Tensor, right: Tensor) -> Tensor:
 
 def _add_up(group: Group, operands: list[tuple[Operand, Tensor]], _: State) -> Tensor:
     """Returns the logarithm of the sum over what goes, term by term."""
-    n_axes, total = len(group.join.shape), None
+    shape = group.join.shape
+    total: Any = 0.0
     for operand, tensor in operands:
-        lengths = [1] * n_axes
-        for axis in operand.axes:
-            lengths[axis] = group.join.shape[axis]
-        spread = tensor.reshape(*tensor.shape[:2], *lengths)
-        total = spread if total is None else total + spread
-    if total is None:
-        raise AssertionError("a step has a variable")
-    if group.forbidden:
-        if total.device not in group.forbidden:
-            group.forbidden[total.device] = next(iter(group.forbidden.values())).to(total.device)
-        total = total.masked_fill(group.forbidden[total.device], -math.inf)
+        lengths = [size if axis in operand.axes else 1 for axis, size in enumerate(shape)]
+        total = total + tensor.reshape(*tensor.shape[:2], *lengths)
     axes = tuple(range(-group.join.n_inside, 0))
     high = total.detach().amax(axes, keepdim=True).clamp(min=LEAST)
     found = (total - high).exp().sum(axes)

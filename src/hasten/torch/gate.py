@@ -24,11 +24,11 @@ from hasten.errors import NotFittedError, ProblemError
 from hasten.learning import gate as guessing
 from hasten.model.batch import Batch
 from hasten.model.solution import Solutions
-from hasten.padded.shapes import Placed
 from hasten.search.beam import BeamSearch
 from hasten.speedup.skipping import Calibration, Calibrator, GatedSearch
 from hasten.support.arrays import FloatArray, IntArray, ranges
-from hasten.support.checks import check_whole
+from hasten.support.checks import brief, check_whole
+from hasten.torch.calls import as_tensors
 from hasten.torch.layer import Layer, Sizes
 
 Module: TypeAlias = Callable[[Any, Tensor], Tensor]
@@ -63,7 +63,7 @@ class Gate(nn.Module):
     width
         Of that beam.
     settings
-        Those of `hasten.Gate`: n_rows, epochs, rate, seed.
+        Those of `hasten.Gate`: n_rows, seed.
     """
 
     def __init__(
@@ -100,7 +100,8 @@ class Gate(nn.Module):
         """Learns from batches `(inputs, scores, lengths)` without labels; computes all of their expensive scores."""
         if self.cheap is not None:
             batch, cheap = self._gathered(batches)
-            self.gate = self.gate.seeing(cheap).fit(batch, self.layer.inference.answer(batch))
+            fitted = self.gate.seeing(cheap).fit(batch, self.layer.inference.answer(batch))
+            self.gate = fitted.seeing(dict.fromkeys(self.expensive))  # without these inputs
         self.chosen, self.max_doubt = None, 0.0
         return self
 
@@ -172,21 +173,17 @@ class Asked:
 
     def __init__(self, gate: Gate, inputs: Any, scores: Mapping[str, Tensor], lengths: Sizes | None) -> None:
         layer, self.gate, self.inputs = gate.layer, gate, inputs
-        engine = layer.inference
         wrong = {*scores} ^ ({*layer.names} - {*gate.expensive})
         if wrong:
             raise ProblemError(
                 f"Give the scores of every field that is not expensive, and of no other; {', '.join(sorted(wrong))} is "
                 "missing or too much."
             )
-        sizes = {name: torch.as_tensor(each).cpu().numpy() for name, each in engine.layout.by_size(lengths).items()}
-        given = {name: each.detach().double().cpu().numpy() for name, each in scores.items()}
+        whole = {name: scores[name] if name in scores else _room(layer, name, scores, lengths) for name in layer.names}
+        call = layer.call("decode", whole, lengths=lengths)
+        engine, given = call.opened()
         self.device = next((each.device for each in scores.values()), torch.device("cpu"))
-        arrays = [given[name] if name in given else _room(layer, name, given, sizes) for name in layer.names]
-        tables = {name: each.detach().double().cpu().numpy() for name, each in layer.table_scores().items()}
-        self.placed: Placed = engine.layout.place([each.shape for each in arrays], sizes, kinds=tuple(tables))
-        cost = engine.costs(self.placed, arrays)
-        self.known = self.placed.batch(cost, engine.table(self.placed, tables))  # the costs so far
+        self.placed, self.known = given.placed, engine.problems(given)  # with the costs so far
         self.batch = replace(self.known, scorer=self.score)
         self.field, self.index = self._cells()
         self.n_computed = np.zeros(len(self.batch), dtype=np.int64)
@@ -226,13 +223,20 @@ class Asked:
         first = next(module.parameters(), None) if isinstance(module, nn.Module) else None
         with torch.inference_mode():
             scores = module(self.inputs, torch.from_numpy(index).to("cpu" if first is None else first.device))
-        n_labels = len(self.gate.layer.inference.layout.fields[name].kind)
-        if not isinstance(scores, Tensor) or scores.shape != (len(index), n_labels):
+        kind, sign = self.gate.layer.inference.layout.fields[name].kind, self.gate.layer.inference.sign
+        if not isinstance(scores, Tensor) or scores.shape != (len(index), len(kind)):
+            got = f"shape {tuple(scores.shape)}" if isinstance(scores, Tensor) else brief(scores)
             raise ProblemError(
-                f"The module of {name} returned {tuple(getattr(scores, 'shape', ())) or type(scores).__name__} for "
-                f"{len(index)} requests. Return a tensor ({len(index)}, {n_labels}): a score for each label."
+                f"The module of {name} returned {got} for {len(index)} requests. Return a tensor "
+                f"({len(index)}, {len(kind)}): a score for each label."
             )
         found: FloatArray = scores.detach().double().cpu().numpy()
+        for r, label in np.argwhere(~(sign * found > -np.inf))[:1].tolist():
+            b, *cell = index[r].tolist()
+            raise ProblemError(
+                f"Example {b}, {name}{cell}: the module returned the score {found[r, label]} for {kind.labels[label]}. "
+                f"Scores are finite, or {-sign * -np.inf} to forbid a label."
+            )
         return found
 
     @property
@@ -246,38 +250,43 @@ class Asked:
 
         def cheap(problems: IntArray, variables: IntArray) -> Any:
             at = self.batch.variable_at[problems] + variables
-            return _features(given(self.inputs, torch.from_numpy(index[at])))
+            found = _features(given(self.inputs, torch.from_numpy(index[at])))
+            if len(found[0] if isinstance(found, tuple) else found) != len(at):
+                raise ProblemError(f"The cheap features of {name} need a row for each of {len(at)} requests.")
+            return found
 
         return cheap
 
     def padded(self, found: Solutions) -> Gated:
         """Returns answers as the layer does."""
         labels = self.gate.layer.inference.write(self.placed, found.values[None])
-        named = {name: torch.from_numpy(each[0]).to(self.device) for name, each in
-                 zip(self.gate.layer.names, labels, strict=True)}  # fmt: skip
+        tensors = as_tensors([each[0] for each in labels], self.device)
+        named = dict(zip(self.gate.layer.names, tensors, strict=True))
         return Gated(named, torch.from_numpy(found.valid).to(self.device), torch.from_numpy(self.n_computed))
 
 
-def _room(layer: Layer, name: str, given: Mapping[str, FloatArray], sizes: Mapping[str, IntArray]) -> FloatArray:
+def _room(layer: Layer, name: str, given: Mapping[str, Tensor], lengths: Sizes | None) -> Tensor:
     """Returns zeros in the shape of the scores of an expensive field, with room for what the other fields have."""
-    dims = {size: int(each.max(initial=0)) for size, each in sizes.items()}
-    n = len(next(iter([*given.values(), *sizes.values()]), ()))
-    fields = layer.inference.layout.fields
-    for other, each in given.items():
-        for axis, dim in zip(fields[other].axes, each.shape[1:], strict=False):
-            dims[str(axis)] = max(dim, dims.get(str(axis), 0))
-    missing = [axis for axis in fields[name].axes if isinstance(axis, str) and axis not in dims]
+    layout, dims = layer.inference.layout, dict[str | int, int]()
+    known = {size: torch.as_tensor(each) for size, each in layout.by_size(lengths).items()}
+    n = len(next(iter([*given.values(), *known.values()]), ()))
+    for size, each in known.items():
+        dims[size] = each.shape[1] if each.ndim == 2 else int(each.max()) if n else 0
+    for other, scores in given.items():
+        for axis, dim in zip(layout.fields[other].axes, scores.shape[1:], strict=False):
+            dims[axis] = max(dim, dims.get(axis, 0))
+    field = layout.fields[name]
+    missing = [axis for axis in field.axes if isinstance(axis, str) and axis not in dims]
     if missing:
         raise ProblemError(f"Nothing says how large {missing[0]} is. Give its lengths.")
-    axes = [axis if isinstance(axis, int) else dims[axis] for axis in fields[name].axes]
-    return np.zeros((n, *axes, len(fields[name].kind)))
+    return torch.zeros(n, *(axis if isinstance(axis, int) else dims[axis] for axis in field.axes), len(field.kind))
 
 
 def _features(given: Any) -> Any:
     """Returns cheap features as a gate reads them: ids, or ids and values; floats are values of numbered features."""
     if isinstance(given, tuple):
-        return tuple(each.detach().cpu().numpy() for each in given)
-    features = given.detach().cpu()
+        return tuple(torch.as_tensor(each).detach().cpu().numpy() for each in given)
+    features = torch.as_tensor(given).detach().cpu()
     if not features.is_floating_point():
         return features.numpy()
     return np.tile(np.arange(features.shape[1]), (len(features), 1)), features.double().numpy()

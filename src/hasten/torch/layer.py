@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
 from typing import Any, NamedTuple, TypeAlias
 
 import torch
@@ -13,7 +12,7 @@ from hasten.errors import ProblemError
 from hasten.model.schema import Schema
 from hasten.model.structure import Structure
 from hasten.padded.layout import Layout, Shape
-from hasten.padded.search import Inference, Request, answerer
+from hasten.padded.search import PLAIN, Inference, Request, answerer
 from hasten.support.checks import brief, check_whole
 from hasten.torch.calls import ENGINES, Call, registered
 from hasten.torch.operators import ask
@@ -106,50 +105,46 @@ class Layer(nn.Module):
         tables: Mapping[str, Tensor] | None = None,
     ) -> Answer:
         """Returns the best valid labelling of each example."""
-        call = self.call("decode", scores, tables, lengths=lengths, mask=mask, structures=structures)
+        call = self.call("decode", scores, lengths=lengths, mask=mask, structures=structures, tables=tables)
         score, gap, proved, *labels = ask(call)
-        if self.form(scores).single:
-            score, gap, proved = score[0], gap[0], proved[0]
+        score, gap, proved = (self.values(numbers, scores) for numbers in (score, gap, proved))
         return Answer(self.named(labels, scores), proved, -score, gap)
 
     forward = decode
 
-    def log_partition(self, scores: Tensors, *, tables: Mapping[str, Tensor] | None = None, **where: Any) -> Tensor:
+    def log_partition(self, scores: Tensors, **words: Any) -> Tensor:
         """Returns the logarithm of the sum of exp(score) over all valid labellings, differentiable; -inf without one.
 
         Its gradient is the marginals. A structure that is too wide to be summed is refused, by `TooWide`.
         """
-        found = log_partitions(self.call("sums", scores, tables, **where))
-        return found[0] if self.form(scores).single else found
+        return self.values(log_partitions(self.call("sums", scores, **words)), scores)
 
-    def marginals(self, scores: Tensors, *, tables: Mapping[str, Tensor] | None = None, **where: Any) -> Any:
+    def marginals(self, scores: Tensors, **words: Any) -> Any:
         """Returns the probability of each label, where its score is; 0 elsewhere. Not differentiable."""
         with torch.no_grad():
-            _, *found = ask(self.call("sums", scores, tables, asked=Request(sharing=True), **where))
+            call = self.call("sums", scores, asked=Request(sharing=True), **words)
+            _, *found = ask(call)
         sign = -self.inference.sign
-        return self.named([sign * each for each in found[: len(found) - len(self.table_scores(tables))]], scores)
+        return self.named([sign * each for each in found[: len(call.scores)]], scores)
 
-    def entropy(self, scores: Tensors, *, tables: Mapping[str, Tensor] | None = None, **where: Any) -> Tensor:
+    def entropy(self, scores: Tensors, **words: Any) -> Tensor:
         """Returns the entropy of each example's distribution over labellings, in nats. Not differentiable."""
-        (found,) = ask(self.call("entropy", scores, tables, **where))
-        return found[0] if self.form(scores).single else found
+        return self.values(ask(self.call("entropy", scores, **words))[0], scores)
 
-    def sample(
-        self, scores: Tensors, n: int = 1, *, seed: int = 0, tables: Mapping[str, Tensor] | None = None, **where: Any
-    ) -> Any:
+    def sample(self, scores: Tensors, n: int = 1, *, seed: int = 0, **words: Any) -> Any:
         """Draws `n` labellings of each example by their probabilities: labels padded with -100, samples first."""
         check_whole("n", n)
         check_whole("seed", seed)
-        asked, chosen = Request(n), torch.tensor(seed, device="cpu")
-        return self.named(ask(self.call("draw", scores, tables, asked=asked, seed=chosen, **where)), scores, axis=1)
+        found = ask(self.call("draw", scores, asked=Request(n), seed=torch.tensor(seed, device="cpu"), **words))
+        return self.named([each.transpose(0, 1) for each in found], scores, axis=1)
 
-    def margins(self, scores: Tensors, *, tables: Mapping[str, Tensor] | None = None, **where: Any) -> Any:
+    def margins(self, scores: Tensors, **words: Any) -> Any:
         """Returns how much less the best labelling with each label scores than the best of all; nan where none is.
 
         0 is a label of the best labelling, inf one that no valid labelling has. The second least of a variable is its
         margin: how sure the answer is of it. Not differentiable.
         """
-        return self.named(ask(self.call("margins", scores, tables, **where)), scores)
+        return self.named(ask(self.call("margins", scores, **words)), scores)
 
     def call(
         self,
@@ -158,7 +153,7 @@ class Layer(nn.Module):
         tables: Mapping[str, Tensor] | None = None,
         gold: Tensors | None = None,
         *,
-        asked: Request = Request(),  # noqa: B008, it does not change
+        asked: Request = PLAIN,
         seed: Tensor | None = None,
         **where: Any,
     ) -> Call:
@@ -178,10 +173,14 @@ class Layer(nn.Module):
             asked._replace(flat=True) if form.flat else asked,
             given,
             list(own.values()),
-            self.where(**where) if where else (),
+            self.where(form.single, **where) if where else (),
             known,
             last=() if seed is None else [seed],
         )
+
+    def values(self, found: Tensor, scores: Tensors) -> Tensor:
+        """Returns the number of each example, or of the only one."""
+        return found[0] if self.form(scores).single else found
 
     def named(self, found: Sequence[Tensor], scores: Tensors, axis: int = 0) -> Any:
         """Returns tensors, one for each field, as the scores were given; examples are along `axis`."""
@@ -190,16 +189,22 @@ class Layer(nn.Module):
 
     def where(
         self,
+        single: bool,
         lengths: Sizes | None = None,
         mask: Sizes | None = None,
         structures: Sequence[Structure] | Tensor | None = None,
     ) -> list[Tensor]:
-        """Returns where the variables of scores are, as calls have it, given the words that all methods take."""
+        """Returns where the variables of scores are, as calls have it, given the words that all methods take.
+
+        Those of a single example may lack the axis of examples, too.
+        """
         if lengths is None and mask is None and structures is None:
             return []
         try:
             given = self.inference.layout.by_size(lengths, mask)
             known = {name: torch.as_tensor(each) for name, each in given.items()}
+            if single:
+                known = {name: self._among_examples(name, each) for name, each in known.items()}
         except (TypeError, ValueError, RuntimeError) as error:
             raise ProblemError(f"Lengths and masks are numbers ({error}). Give a tensor, an array or a list.") from None
         nothing = torch.empty(0, device="cpu")
@@ -209,17 +214,24 @@ class Layer(nn.Module):
             number = self.number(structures)
         return [*(known.get(name, nothing) for name in (*self.sizes, *self.names)), number]
 
+    def _among_examples(self, name: str, given: Tensor) -> Tensor:
+        """Returns a length or mask of a single example with an axis of examples."""
+        n_axes = 1 if name in self.sizes else len(self.inference.layout.fields[name].axes)
+        alone = given.ndim == 0 or (given.ndim == n_axes and (name not in self.sizes or given.numel() != 1))
+        return given[None] if alone else given
+
     def number(self, structures: Sequence[Structure]) -> Tensor:
         """Returns the numbers of structures, to be given in their place; the layer keeps one of each shape."""
         return torch.from_numpy(self.inference.layout.numbers(structures))
 
     def table_scores(self, tables: Mapping[str, Tensor] | None = None) -> dict[str, Tensor]:
         """Returns the scores of label tuples by kind: those given, and the layer's own for the other kinds."""
+        if tables and not (isinstance(tables, Mapping) and all(isinstance(each, Tensor) for each in tables.values())):
+            raise ProblemError(f"Give tables as a dict with a tensor for each kind of factor; got {brief(tables)}.")
+        given = dict(tables or {})
         if not self.has_tables:
-            return dict(tables) if tables else {}
-        return {name: table() for name, table in self.tables.items() if not tables or name not in tables} | dict(
-            tables or {}
-        )
+            return given
+        return {name: table() for name, table in self.tables.items() if name not in given} | given
 
     def form(self, scores: Tensors) -> Form:
         """Returns how scores are given."""
@@ -236,7 +248,9 @@ class Layer(nn.Module):
             dense = isinstance(each, Tensor) and each.layout == torch.strided and not (each.is_nested or each.is_meta)
             if not dense or each.is_floating_point() != (what == "scores"):
                 wanted = "dense tensors of floats" if what == "scores" else "dense tensors of label numbers"
-                got = f"{each.dtype}, {each.layout}, on {each.device}" if isinstance(each, Tensor) else brief(each)
+                got = brief(each)
+                if isinstance(each, Tensor):
+                    got = f"{'nested ' * each.is_nested}{each.dtype}, {each.layout}, on {each.device}"
                 raise ProblemError(f"Give {what} as {wanted}; got {got}.")
         return [each[None] for each in found] if form.single else found
 
@@ -248,19 +262,9 @@ class Layer(nn.Module):
         return self.inference.layout.in_order(given)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Makes a layer that was pickled known in this process."""
+        """Makes a layer that was pickled or copied known in this process."""
         super().__setstate__(state)
         self.name = registered(self.inference, None if self.name in ENGINES else self.name)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Layer:
-        """Copies what is trained; the structures, which do not change, are shared."""
-        other = Layer.__new__(Layer)
-        nn.Module.__init__(other)
-        shared = {name: getattr(self, name) for name in ("name", "names", "sizes", "n_axes", "inference", "has_tables")}
-        other.__dict__.update(shared)
-        other.tables = deepcopy(self.tables, memo)
-        other.train(self.training)
-        return other
 
 
 class Table(nn.Module):

@@ -13,14 +13,15 @@ Where gold is partly known (-100 elsewhere), s·g is the score of the best label
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from hasten.errors import ProblemError
 from hasten.padded.kernels import IGNORED
-from hasten.padded.search import Request
+from hasten.padded.search import PLAIN, Request
 from hasten.support.checks import check_whole
 from hasten.torch.layer import Layer, Tensors
 from hasten.torch.operators import ask
@@ -41,6 +42,8 @@ class StructuredLoss(nn.Module):
     """
 
     what = "loss"  # an operation of `hasten.torch.calls`
+    asked = PLAIN  # of each example, besides gold
+    seed: int | None = None
 
     def __init__(self, layer: Layer, *, reduction: str = "mean", invalid: str = "raise") -> None:
         super().__init__()
@@ -64,32 +67,25 @@ class StructuredLoss(nn.Module):
         loss = self.each(scores, gold, how)
         if self.invalid == "skip":
             loss = torch.where(torch.isfinite(loss), loss, 0.0)
-        if self.layer.form(scores).single:
-            loss = loss[0]
+        loss = self.layer.values(loss, scores)
         if weight is not None:
             if not isinstance(weight, Tensor) or weight.shape != loss.shape:
                 raise ProblemError(f"Give a weight for each example, a tensor of shape {tuple(loss.shape)}.")
             loss = loss * weight
-        if self.reduction == "mean" and weight is None and loss.numel():
-            loss = loss.mean()
-        elif self.reduction != "none":
-            loss = loss.sum() if self.reduction == "sum" or weight is None else loss.sum() / weight.sum()
         dtype = (scores if isinstance(scores, Tensor) else next(iter(scores.values()))).dtype
-        return loss.to(dtype if dtype.itemsize >= 4 else torch.float32)
+        dtype = dtype if dtype.itemsize >= 4 else torch.float32
+        if self.reduction == "none":
+            return loss.to(dtype)
+        if self.reduction == "mean" and weight is None and loss.numel():
+            return loss.mean(dtype=dtype)
+        total = loss.sum(dtype=dtype)
+        return total if self.reduction == "sum" or weight is None else total / weight.sum().to(dtype)
 
     def each(self, scores: Tensors, gold: Tensors, how: dict[str, Any]) -> Tensor:
         """Returns the loss of each example; `how` are the words that all methods of `Layer` take."""
-        asked = self.asked()._replace(strict=self.invalid == "raise")
-        call = self.layer.call(self.what, scores, gold=gold, asked=asked, seed=self.seed(), **how)
+        asked = self.asked._replace(strict=self.invalid == "raise")
+        call = self.layer.call(self.what, scores, gold=gold, asked=asked, seed=drawn(self.asked, self.seed), **how)
         return log_partitions(call) if self.what == "sums" else ask(call)[0]
-
-    def asked(self) -> Request:
-        """Returns what is asked of each example besides gold."""
-        return Request()
-
-    def seed(self) -> Tensor | None:
-        """Returns the seed of noise."""
-        return None
 
 
 class StructuredPerceptron(StructuredLoss):
@@ -119,25 +115,25 @@ class StructuredHinge(StructuredLoss):
     def __init__(self, layer: Layer, margin: float = 1.0, cost: Tensors | None = None, **settings: str) -> None:
         super().__init__(layer, **settings)
         check_positive("margin", margin, zero=True)
-        self.margin, self.cost = float(margin), cost
-
-    def asked(self) -> Request:
-        """Returns what is asked of each example besides gold."""
-        return Request(margin=self.margin if self.cost is None else 0.0)
+        self.margin, self.weighs, fields = float(margin), cost is not None, layer.inference.layout.fields
+        self.asked = Request(margin=0.0 if self.weighs else self.margin)
+        self.cost: dict[str, Any] = dict(cost) if isinstance(cost, Mapping) else dict.fromkeys(fields, cost)
+        for name, field in fields.items():
+            each, n = self.cost.get(name), len(field.kind)
+            if self.weighs and not (isinstance(each, Tensor) and each.shape == (n, n)):
+                raise ProblemError(f"Give what the labels of {name} cost in place of gold as a tensor ({n}, {n}).")
 
     def each(self, scores: Tensors, gold: Tensors, how: dict[str, Any]) -> Tensor:
         """Returns the loss of each example."""
-        given: Any = self.cost
-        if given is None:
-            raised = scores
-        elif isinstance(scores, Tensor):
-            if self.layer.form(scores).flat:
-                raise ProblemError("A hinge with a cost of its own needs scores by field: a dict, not one matrix.")
-            raised = scores + self._costs(given, gold, scores)
-        else:
-            known: Any = gold
-            raised = {name: each + self._costs(given[name], known[name], each) for name, each in scores.items()}
-        return super().each(raised, gold, how)
+        if not self.weighs:
+            return super().each(scores, gold, how)
+        form, names = self.layer.form(scores), self.layer.names
+        if form.flat:
+            raise ProblemError("A hinge with a cost of its own needs scores by field: a dict, not one matrix.")
+        given, known = self.layer.listed(scores, form, "scores"), self.layer.listed(gold, form, "gold")
+        triples = zip((self.cost[name] for name in names), known, given, strict=True)
+        raised = [each + self._costs(cost, labels, each) for (cost, labels, each) in triples]
+        return super().each(dict(zip(names, raised, strict=True)), dict(zip(names, known, strict=True)), how)
 
     def _costs(self, cost: Tensor, gold: Any, scores: Tensor) -> Tensor:
         """Returns what each label costs in place of gold: nothing where gold is not known."""
@@ -162,15 +158,7 @@ class FenchelYoung(StructuredLoss):
         self, layer: Layer, samples: int = 8, sigma: float = 1.0, seed: int | None = None, **settings: str
     ) -> None:
         super().__init__(layer, **settings)
-        self.noise = Noise(samples, sigma, seed)
-
-    def asked(self) -> Request:
-        """Returns what is asked of each example besides gold."""
-        return Request(self.noise.samples, self.noise.sigma)
-
-    def seed(self) -> Tensor | None:
-        """Returns the seed of noise."""
-        return self.noise.draw()
+        self.asked, self.seed = perturbed(samples, sigma, seed), seed
 
 
 class SPOPlus(StructuredLoss):
@@ -212,31 +200,28 @@ class ImplicitMLE(nn.Module):
     ) -> None:
         super().__init__()
         check_positive("step", step)
-        self.layer, self.noise, self.step = layer, Noise(samples, sigma, seed), float(step)
+        self.layer, self.asked, self.seed = layer, perturbed(samples, sigma, seed)._replace(margin=float(step)), seed
 
     def forward(self, scores: Tensors, **how: Any) -> Any:
         """Returns the mean indicator of the perturbed answers, as scores are given; words are those of `Layer`."""
-        layer, noise = self.layer, self.noise
-        asked = Request(noise.samples, noise.sigma, self.step)
-        return layer.named(ask(layer.call("sample", scores, asked=asked, seed=noise.draw(), **how)), scores)
+        seed = drawn(self.asked, self.seed)
+        return self.layer.named(ask(self.layer.call("sample", scores, asked=self.asked, seed=seed, **how)), scores)
 
 
-class Noise(NamedTuple("Noise", [("samples", int), ("sigma", float), ("seed", int | None)])):
-    """How many samples of normal noise of which standard deviation, and which seed, if always the same."""
+def perturbed(samples: int, sigma: float, seed: int | None) -> Request:
+    """Returns a request for answers to scores with normal noise; checks the settings."""
+    check_whole("samples", samples, least=1)
+    check_positive("sigma", sigma, zero=True)
+    if seed is not None:
+        check_whole("seed", seed)
+    return Request(samples, float(sigma))
 
-    def __new__(cls, samples: int, sigma: float, seed: int | None) -> Noise:
-        """Checks the settings."""
-        check_whole("samples", samples, least=1)
-        check_positive("sigma", sigma, zero=True)
-        if seed is not None:
-            check_whole("seed", seed)
-        return super().__new__(cls, samples, float(sigma), seed)
 
-    def draw(self) -> Tensor:
-        """Returns the seed of a call."""
-        if self.seed is None:
-            return torch.randint(2**62, (), device="cpu")
-        return torch.tensor(self.seed, device="cpu")
+def drawn(asked: Request, seed: int | None) -> Tensor | None:
+    """Returns the seed of the noise of a call: always the same, or of PyTorch's generator; None without noise."""
+    if not asked.samples:
+        return None
+    return torch.randint(2**62, (), device="cpu") if seed is None else torch.tensor(seed, device="cpu")
 
 
 def check_positive(name: str, value: float, zero: bool = False) -> None:

@@ -19,20 +19,22 @@ PLAIN = {torch.Tensor, torch.nn.Parameter}
 def ask(call: Call) -> list[Tensor]:
     """Carries out a call."""
     tensors, operation = call.tensors, OPERATIONS[call.what]
-    if operation.gradient is None:
+    smooth = operation.gradient is not None and torch.is_grad_enabled() and any(each.requires_grad for each in tensors)
+    if smooth:
+        call = call._replace(asked=call.asked._replace(sharing=True))
+    elif operation.gradient is None:
         tensors = [each.detach() for each in tensors]
     if (
         torch.compiler.is_compiling()
         or torch._C._len_torch_dispatch_stack()
         or not PLAIN.issuperset(map(type, tensors))
     ):
-        found: list[Tensor] = operator(*call.told[:3], tensors, *call.told[3:])
+        told = call.told
+        found: list[Tensor] = operator(*told[:3], tensors, *told[3:])
         return found
     if torch._C._functorch.peek_interpreter_stack() is not None:
         return list(Mapped.apply(call.told, *tensors))
-    if operation.gradient and torch.is_grad_enabled() and any(each.requires_grad for each in tensors):
-        return list(Direct.apply(call.told, *tensors))
-    return operation.run(call)
+    return list(Direct.apply(call, *tensors)) if smooth else operation.run(call)
 
 
 @torch.library.custom_op("hasten::call", mutates_args=())
@@ -48,27 +50,28 @@ def _(what, layer, kinds, tensors, counts, asked):  # type: ignore[no-untyped-de
     return OPERATIONS[what].fake(Call.of((what, layer, kinds, counts, asked), tensors))
 
 
-def keep(ctx: Any, told: tuple[Any, ...], tensors: Sequence[Tensor], outputs: Sequence[Tensor]) -> None:
-    """Keeps what the gradient of a call needs."""
-    operation, kept = OPERATIONS[told[0]], list(tensors)
-    ctx.told, ctx.n = told, len(tensors)
-    for n in () if operation.reads else range(sum(told[3][:2])):  # so that they may be changed in place
-        kept[n] = kept[n].new_empty(()).expand(kept[n].shape)
+def keep(ctx: Any, call: Call, outputs: Sequence[Tensor]) -> None:
+    """Keeps what the gradient of a call needs: of most losses, only outputs, so that scores may be changed in place."""
+    operation, ctx.n = OPERATIONS[call.what], len(call.tensors)
+    if len(outputs) > 1 and not (operation.reads or call.tables):
+        call = call._replace(scores=[], where=[], gold=[], last=[])
+    ctx.told, kept = call.told, call.tensors
     ctx.mark_non_differentiable(*(outputs[operation.n_smooth :] if operation.gradient else outputs))
+    ctx.n_kept = len(kept)
     ctx.save_for_backward(*kept, *outputs)
 
 
 def backward(ctx: Any, slopes: Sequence[Tensor]) -> list[Tensor | None]:
     """Returns the gradient of a call, of which scores and tables have one."""
     saved = ctx.saved_tensors
-    call, gradient = Call.of(ctx.told, saved[: ctx.n]), OPERATIONS[ctx.told[0]].gradient
-    found = ask(gradient(call, saved[ctx.n :], slopes)) if gradient else []
+    call, gradient = Call.of(ctx.told, saved[: ctx.n_kept]), OPERATIONS[ctx.told[0]].gradient
+    found = ask(gradient(call, saved[ctx.n_kept :], slopes)) if gradient else []
     return [*found, *[None] * (ctx.n - len(found))]
 
 
 operator.register_autograd(
     lambda ctx, slopes: (None, None, None, backward(ctx, slopes), None, None),
-    setup_context=lambda ctx, inputs, output: keep(ctx, (*inputs[:3], *inputs[4:]), inputs[3], output),
+    setup_context=lambda ctx, inputs, output: keep(ctx, Call.of((*inputs[:3], *inputs[4:]), inputs[3]), output),
 )
 
 
@@ -76,10 +79,10 @@ class Direct(torch.autograd.Function):
     """A call without the dispatcher."""
 
     @staticmethod
-    def forward(ctx: Any, told: tuple[Any, ...], *tensors: Tensor) -> tuple[Tensor, ...]:
+    def forward(ctx: Any, call: Call, *_: Tensor) -> tuple[Tensor, ...]:
         """Returns what the operator does."""
-        outputs = OPERATIONS[told[0]].run(Call.of(told, tensors))
-        keep(ctx, told, tensors, outputs)
+        outputs = OPERATIONS[call.what].run(call)
+        keep(ctx, call, outputs)
         return tuple(outputs)
 
     @staticmethod
@@ -99,7 +102,7 @@ class Mapped(torch.autograd.Function):
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
         """Keeps what the gradient needs."""
-        keep(ctx, inputs[0], inputs[1:], output)
+        keep(ctx, Call.of(inputs[0], inputs[1:]), output)
 
     backward = Direct.backward
 
@@ -112,9 +115,9 @@ class Mapped(torch.autograd.Function):
 
 def run_mapped(size: int, dims: Sequence[int | None], told: tuple[Any, ...], tensors: Sequence[Tensor]) -> Any:
     """Runs mapped calls as more examples; where tables or seeds differ, or tables have gradients, call by call."""
-    what, counts, rows = told[0], told[3], OPERATIONS[told[0]].rows
+    what, counts = told[0], told[3]
     groups = [group for group, n in zip(Call._fields[4:], counts, strict=True) for _ in range(n)]
-    whole = [g for g, dim in zip(groups, dims, strict=True) if dim is not None or what in ("spread", "shares", "sums")]
+    whole = [g for g, dim in zip(groups, dims, strict=True) if dim is not None or what.startswith(("loss", "sums"))]
     if "tables" in whole or ("last" in whole and what in ("loss", "sample", "moved", "draw")):
         given = [[each] * size if dim is None else each.unbind(dim) for each, dim in zip(tensors, dims, strict=True)]
         one_by_one = [ask(Call.of(told, each)) for each in zip(*given, strict=True)]
@@ -122,15 +125,13 @@ def run_mapped(size: int, dims: Sequence[int | None], told: tuple[Any, ...], ten
         return found, [0] * len(found)
     folded = []
     for each, group, dim in zip(tensors, groups, dims, strict=True):
-        axis = int(group == "kept" and what == "spread")  # labels have an axis of rows before the examples
         if group == "tables" or (dim is None and (not each.ndim or not each.numel())):
             folded.append(each)  # or a seed, or something that is not given
             continue
-        wide = each.expand(size, *each.shape).movedim(0, axis) if dim is None else each.movedim(dim, axis)
-        folded.append(wide.flatten(axis, axis + 1))
+        wide = each.expand(size, *each.shape) if dim is None else each.movedim(dim, 0)
+        folded.append(wide.flatten(0, 1))
     found = ask(Call.of(told, folded))
-    axes = [int(rows is not None and n >= rows) for n in range(len(found))]
-    return [each.unflatten(axis, (size, -1)) for each, axis in zip(found, axes, strict=True)], axes
+    return [each.unflatten(0, (size, -1)) for each in found], [0] * len(found)
 
 
 operator.register_vmap(

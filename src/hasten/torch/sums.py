@@ -10,12 +10,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from hasten.kernels.layout import TABLE
 from hasten.padded.kernels import IGNORED
 from hasten.padded.search import Inference
 from hasten.padded.shapes import Placed
-from hasten.torch.arrays import as_arrays
-from hasten.torch.calls import Call, engine_of
-from hasten.torch.executor import Executor, executor_for, run_graphed
+from hasten.torch.calls import Call, as_arrays, engine_of
+from hasten.torch.executor import executor_for, run_graphed
 from hasten.torch.operators import ask
 
 _PLACES: WeakKeyDictionary[Inference, dict[Any, Any]] = WeakKeyDictionary()  # of structures on devices
@@ -33,14 +33,12 @@ def log_partitions(call: Call) -> Tensor:
             if call.asked.strict and bool(torch.isposinf(found).any()):
                 ask(call)  # says which, and why
             return found
-    sharing = torch.is_grad_enabled() and any(each.requires_grad for each in (*call.scores, *call.tables))
-    return ask(call._replace(asked=call.asked._replace(sharing=sharing)))[0]
+    return ask(call)[0]
 
 
 class OnDevice(NamedTuple):
     """A structure on a device: what does not change."""
 
-    executor: Executor
     index: Tensor  # where the scores of its labels are among all of an example
     price: Tensor  # the scores of the indicators of soft rules
     table: Tensor  # scores of tables
@@ -49,8 +47,8 @@ class OnDevice(NamedTuple):
 
 def on_device(engine: Inference, placed: Placed, call: Call) -> Tensor:
     """Returns the sums of examples of one structure, on the device of their scores."""
-    scores, n = list(call.scores), len(placed.number)
-    found = _structure_on(engine, placed, call, (1 + bool(call.gold)) * n)
+    scores, n, structure = list(call.scores), len(placed.number), placed.shapes.structures[placed.number[0]]
+    found = _structure_on(engine, placed, call)
     sign = -engine.sign
     rows = [torch.cat([each.flatten(1) for each in scores], 1)]
     if call.gold:
@@ -63,45 +61,36 @@ def on_device(engine: Inference, placed: Placed, call: Call) -> Tensor:
         if name in found.starts:
             at, own = found.starts[name], sign * given.flatten().double()
             table = table + pad(own, (at, len(table) - at - len(own)))
-    total, *of_gold = run_graphed(found.executor, flat, table).reshape(-1, n)
+    total, *of_gold = run_graphed(executor_for(structure.compiled, len(flat)), flat, table).reshape(-1, n)
     return torch.where(of_gold[0] > -torch.inf, total - of_gold[0], torch.inf) if of_gold else total
 
 
 def _known(scores: Tensor, gold: Tensor, flat: bool, engine: Inference) -> Tensor:
     """Returns scores in which only the known labels are allowed."""
-    worst = engine.sign * torch.inf
+    wanted, label = gold[..., None], torch.arange(scores.shape[-1], device=gold.device)
     if flat:
-        first = engine.layout.structure.graph.first[: gold.shape[-1] + 1]
-        sizes = torch.from_numpy(np.diff(first)).to(gold.device)
-        label = torch.from_numpy(np.arange(first[-1]) - np.repeat(first[:-1], np.diff(first))).to(gold.device)
-        wanted = gold.repeat_interleave(sizes, dim=-1)
-    else:
-        label, wanted = torch.arange(scores.shape[-1], device=gold.device), gold[..., None]
-    return torch.where((wanted == IGNORED) | (wanted == label), scores, worst)
+        first = torch.from_numpy(engine.layout.structure.graph.first[: gold.shape[-1] + 1].copy()).to(gold.device)
+        sizes = first.diff()
+        wanted, label = gold.repeat_interleave(sizes, -1), label - first[:-1].repeat_interleave(sizes)
+    return torch.where((wanted == IGNORED) | (wanted == label), scores, engine.sign * torch.inf)
 
 
-def _structure_on(engine: Inference, placed: Placed, call: Call, n_problems: int) -> OnDevice:
+def _structure_on(engine: Inference, placed: Placed, call: Call) -> OnDevice:
     """Returns what does not change of a structure on a device; made once."""
     s, device = int(placed.number[0]), call.scores[0].device
     known = _PLACES.setdefault(engine, {})
     key = s, call.kinds, placed.flat, device, tuple(shape[1:] for shape in placed.room)
-    structure = placed.shapes.structures[s]
     if key not in known:
-        sizes = [int(np.prod(shape[1:])) for shape in placed.room]
-        ends = np.cumsum(sizes)
-        one = [(1, *shape[1:]) for shape in placed.room]
-        runs = [each._replace(number=each.number[:1]) for each in placed.runs]
-        alone = Placed(placed.shapes, placed.number[:1], one, runs, placed.flat)
-        places = [np.arange(end - size, end, dtype=np.float64) for end, size in zip(ends, sizes, strict=True)]
-        numbers = [each.reshape(shape) for each, shape in zip(places, one, strict=True)]
-        index = np.abs(engine.costs(alone, numbers))[: structure.n_labels].astype(np.int64)
-        kinds = {name: structure.schema.factors[name] for name in placed.shapes.kinds}
-        where = structure._table_starts
-        starts = {name: where[kind.index] for name, kind in kinds.items() if kind.index in where}
-        table = -structure.graph.table.copy()
-        for name, at in starts.items():
-            own = kinds[name].table
-            table[at : at + kinds[name].size] = 0.0 if own is None else -own.ravel()
-        tensors = (torch.from_numpy(each).to(device) for each in (index, -placed.shapes.prices[s], table))
-        known[key] = (*tensors, starts)
-    return OnDevice(executor_for(structure.compiled, n_problems), *known[key])
+        structure, begin = placed.shapes.structures[s], 0
+        index = np.zeros(structure.n_labels, dtype=np.int64)
+        for (number, first, runs), shape in zip(placed.runs, placed.room, strict=True):
+            for score, _, label, _, width, size in runs[first[number[0]] : first[number[0] + 1]].tolist():
+                index[label : label + width * size] = begin + score + np.arange(width * size)
+            begin += int(np.prod(shape[1:]))
+        nothing = {name: np.zeros(structure.schema.factors[name].size) for name in placed.shapes.kinds}
+        at = placed.rows(1)[1][0, TABLE]
+        table = -placed.shapes.table(nothing)[at : at + structure.graph.table.size]
+        tensors = [torch.from_numpy(each).to(device) for each in (index, -placed.shapes.prices[s], table)]
+        known[key] = OnDevice(tensors[0], tensors[1], tensors[2], placed.shapes.starts(s))
+    found: OnDevice = known[key]
+    return found

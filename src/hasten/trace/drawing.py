@@ -1,4 +1,4 @@
-"""Drawing a trace: all of it in one small picture, then a card for each event.
+"""Drawing a trace: all of it in one small picture, then the lines that tell each step.
 
 Someone who has never heard of beam search, of a lost gold node, of theta or of bounds should understand them from here.
 Pictures are SVG and HTML that need nothing else: no scripts, no fonts, no network; for day, night, phone and paper.
@@ -17,14 +17,11 @@ from typing import NamedTuple
 from hasten.kernels.tolerance import TOLERANCE
 from hasten.support.terminal import printable
 from hasten.support.words import amount, count
-from hasten.trace.events import MOST_STEPS, Candidate, ProofStep, SearchStep, Trace, small
+from hasten.trace.events import MOST_STEPS, REFERENCE, Candidate, ProofStep, Trace, belief_lines, step_lines
 
-WIDE, GAP, LETTER = 772.0, 16.0, 0.58  # width of a page, between pictures; of a letter, in units of its height
-CARD, ROW, BOX, LABEL = 378.0, 20.0, 74.0, 122.0  # width of a card, height of a row, a node's box, where labels start
-COLUMNS = {"path cost": 256.0, "heuristic": 312.0, "priority": 371.0}  # where the numbers of a candidate end
+WIDE, GAP = 772.0, 16.0  # width of a page, and between pictures
+LETTER, WIDER = 0.58, 0.61  # width of a letter, in units of its height; of one of a typewriter
 HIGH, LEFT, RIGHT, TOP, BOTTOM = 250.0, 58.0, 12.0, 14.0, 46.0  # the picture of a proof: its height and margins
-MOST_CANDIDATES, MOST_VARIABLES = 12, 12
-ROUND = ' rx="4"'  # corners
 
 STYLE = """
 .hasten-seen{--card:#fff;--ink:#1b1f24;--soft:#5b6470;--faint:#dfe2e6;--kept:#0b62a8;--gold:#8a6500;--lost:#b84a00;
@@ -33,26 +30,23 @@ font:14px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,s
 @media screen and (prefers-color-scheme:dark){.hasten-seen{--card:#1b1f25;--ink:#e8eaed;--soft:#a0a8b4;
 --faint:#3a414b;--kept:#6db8f5;--gold:#e2bd48;--lost:#ff9d5c;--shade:#22303e;--glow:#362e18}}
 .hasten-seen h3{font-size:18px;line-height:1.3;margin:0 0 8px}.hasten-seen p{margin:4px 0 10px;max-width:76ch}
-.hasten-seen .soft{color:var(--soft)}.hasten-seen figure{margin:0;padding:0;background:none;border:0}
+.hasten-seen .soft{color:var(--soft)}
 .hasten-seen svg{display:block;max-width:100%;height:auto}
 .hasten-seen ul.signs{list-style:none;display:flex;flex-wrap:wrap;gap:2px 18px;margin:6px 0 14px;padding:0;
 font-size:13px;color:var(--soft)}.hasten-seen ul.signs li{display:flex;align-items:center;gap:6px;margin:0}
 .hasten-seen ul.signs svg{flex:none}
-.hasten-seen .cards{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,340px),1fr));gap:14px;
-margin:10px 0}
-.hasten-seen .cards figure{border:1px solid var(--faint);border-radius:8px;padding:10px 12px;break-inside:avoid}
+.hasten-seen figure{margin:12px 0;border-top:1px solid var(--faint);padding-top:8px;break-inside:avoid}
 .hasten-seen .wide{overflow-x:auto}.hasten-seen .wide svg{max-width:none}
 .hasten-seen text{fill:var(--ink);font-size:12px;font-family:inherit}.hasten-seen .t-soft{fill:var(--soft)}
 .hasten-seen .t-small{font-size:11px}.hasten-seen .t-bold{font-weight:650}
 .hasten-seen .t-title{font-size:16px;font-weight:650}.hasten-seen .t-kept{fill:var(--kept)}
 .hasten-seen .t-gold{fill:var(--gold);font-weight:700}
-.hasten-seen .t-out{fill:var(--soft);text-decoration:line-through}.hasten-seen .end{text-anchor:end}
+.hasten-seen .t-mono{font-family:ui-monospace,Menlo,Consolas,monospace}.hasten-seen .end{text-anchor:end}
 .hasten-seen .middle{text-anchor:middle}.hasten-seen .edge{fill:none;stroke:var(--soft);stroke-width:1;opacity:.55}
 .hasten-seen .edge.on{stroke:var(--kept);stroke-width:2.2;opacity:1}
 .hasten-seen .edge.gold{stroke:var(--gold);stroke-width:2.2;opacity:1;stroke-dasharray:5 3}
 .hasten-seen .rule{fill:none;stroke:var(--faint)}.hasten-seen .dash{fill:none;stroke:var(--soft);stroke-dasharray:4 4}
-.hasten-seen .box{fill:var(--shade);stroke:var(--kept)}
-.hasten-seen .glow{fill:var(--glow);stroke:var(--gold);stroke-dasharray:4 3}.hasten-seen .dot{fill:var(--kept)}
+.hasten-seen .dot{fill:var(--kept)}
 .hasten-seen .dot.off{fill:none;stroke:var(--soft);stroke-width:1.2}.hasten-seen .dot.out{fill:var(--faint)}
 .hasten-seen .ring{fill:none;stroke:var(--gold);stroke-width:2}
 .hasten-seen .cross{fill:none;stroke:var(--lost);stroke-width:2.6;stroke-linecap:round}
@@ -61,8 +55,7 @@ margin:10px 0}
 .hasten-seen .best{fill:none;stroke:var(--lost);stroke-width:2;stroke-dasharray:7 3}
 .hasten-seen .square{fill:var(--lost)}
 @media print{.hasten-seen{padding:0;font-size:10.5pt;
-background:#fff}.hasten-seen .wide{overflow:visible}.hasten-seen .wide svg{max-width:100%}
-.hasten-seen .cards{grid-template-columns:repeat(2,minmax(0,1fr));gap:10px}}
+background:#fff}.hasten-seen .wide{overflow:visible}.hasten-seen .wide svg{max-width:100%}}
 """.replace("\n", "")
 
 
@@ -95,27 +88,22 @@ def paragraphs(sentences: Iterable[str]) -> str:
     return "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences)
 
 
-def _text(x: float, y: float, words: str, style: str = "", *, room: float = math.inf, size: float = 12.0) -> str:
+def _text(x: float, y: float, words: str, style: str = "", more: str = "", *, room: float = math.inf) -> str:
     """Returns text at a place, cut where it does not fit its room; hovering over it shows all."""
     shown, hint = words, ""
-    if len(words) * LETTER * size > room:
-        shown = words[: max(1, int(room / (LETTER * size)) - 1)] + "…"
+    if len(words) * LETTER * 12 > room:
+        shown = words[: max(1, int(room / (LETTER * 12)) - 1)] + "…"
         hint = f"<title>{escape(words)}</title>"
-    return f'<text class="{style}" x="{x:.1f}" y="{y:.1f}">{hint}{escape(shown)}</text>'
-
-
-def _paragraph(words: str, y: float, room: float, style: str = "") -> tuple[str, float]:
-    """Returns words in lines that fit their room, the first at `y`; and where the next line goes."""
-    lines = textwrap.wrap(printable(words), max(8, int(room / (LETTER * 11))))
-    return "".join(_text(0, y + 17 * n, line, style) for n, line in enumerate(lines)), y + 17 * len(lines)
+    return f'<text class="{style}" x="{x:.1f}" y="{y:.1f}" {more}>{hint}{escape(shown)}</text>'
 
 
 def _titled(title: str, sentences: Iterable[str]) -> tuple[str, float]:
     """Returns a title and sentences below it; and where the next line goes."""
-    body, y = _text(0, 16, title, "t-title", room=WIDE, size=16), 39.0
+    body, y = _text(0, 16, title, "t-title", room=WIDE), 39.0
     for sentence in sentences:
-        lines, y = _paragraph(sentence, y, WIDE, "t-soft")
-        body, y = body + lines, y + 4
+        for line in textwrap.wrap(printable(sentence), int(WIDE / (LETTER * 11))):
+            body, y = body + _text(0, y, line, "t-soft"), y + 17
+        y += 4
     return body, y - 8
 
 
@@ -136,8 +124,8 @@ def _circle(x: float, y: float, r: float, style: str = "", kind: str = "dot") ->
     return f'<circle class="{kind} {style}" cx="{x:.1f}" cy="{y:.1f}" r="{r:.1f}"/>'
 
 
-def _rect(style: str, x: float, y: float, width: float, height: float, more: str = "") -> str:
-    return f'<rect class="{style}" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"{more}/>'
+def _rect(style: str, x: float, y: float, width: float, height: float) -> str:
+    return f'<rect class="{style}" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"/>'
 
 
 SEARCH_SIGNS = (
@@ -147,7 +135,7 @@ SEARCH_SIGNS = (
     (_path("edge on", "M1 7h20"), "the way to the answer"),
 )
 REFERENCE_SIGNS = (
-    (_circle(11, 7, 3.5) + _circle(11, 7, 6, kind="ring"), "agrees with the reference so far (★)"),
+    (_circle(11, 7, 3.5) + _circle(11, 7, 6, kind="ring"), "agrees with the reference so far"),
     (_cross(11, 7, 4), "the reference is lost here"),
 )
 THETA_SIGN = (
@@ -163,13 +151,13 @@ PROOF_SIGNS = (
 
 def _pictures(trace: Trace) -> tuple[list[tuple[str, str]], list[Picture], list[str]]:
     """Returns the key of a trace's pictures, the pictures, that of all steps first, and how it ended in sentences."""
-    shown, n, answer = trace.shown(MOST_STEPS), len(trace.steps), way_to_answer(trace)
-    cards = [draw_step(trace, t, answer) for t in shown]
+    shown, n = trace.shown(MOST_STEPS), len(trace.steps)
+    cards = [draw_lines(step_lines(trace, t)) for t in shown]
     if trace.proof_steps:
         signs, overview = [*PROOF_SIGNS], draw_bounds(trace.proof_steps)
-        cards += [draw_beliefs(trace)] if trace.beliefs else []
+        cards += [draw_lines(belief_lines(trace))] if trace.beliefs else []
     else:
-        signs, overview = [*SEARCH_SIGNS], draw_beams(trace, answer)
+        signs, overview = [*SEARCH_SIGNS], draw_beams(trace, way_to_answer(trace))
         signs += REFERENCE_SIGNS if trace.reference is not None else ()
         signs += [THETA_SIGN] if trace.theta < math.inf else []
     left_out = [f"{count(n - len(shown), 'step')} of {n:,} not drawn one by one."] if n > len(shown) else []
@@ -180,17 +168,15 @@ def section(trace: Trace) -> str:
     """Returns a trace, explained, as a part of a page that has the style already."""
     signs, (overview, *cards), summary = _pictures(trace)
     key = (f'<li><svg width="22" height="14">{sign}</svg>{escape(words)}</li>' for sign, words in signs)
-    narrow = "".join(f"<figure>{each.svg()}</figure>" for each in cards if each.width < WIDE)
-    wide = "".join(f'<div class="wide">{each.svg()}</div>' for each in cards if each.width >= WIDE)
     return (
         f"<h3>{escape(trace.title)}</h3>{paragraphs(trace.explained)}"
         f'<ul class="signs">{"".join(key)}</ul><div class="wide">{overview.svg()}</div>'
-        f'<div class="cards">{narrow}</div>{wide}{paragraphs(summary)}'
+        f"{''.join(f'<figure>{each.svg()}</figure>' for each in cards)}{paragraphs(summary)}"
     )
 
 
 def svg(trace: Trace) -> str:
-    """Returns a trace as one SVG file: wide pictures in rows of their own, others side by side."""
+    """Returns a trace as one SVG file, a picture below the other."""
     signs, (overview, *cards), summary = _pictures(trace)
     lead, y = _titled(trace.title, trace.explained)
     x = 0.0
@@ -202,15 +188,11 @@ def svg(trace: Trace) -> str:
         x += room
     end, height = _titled("How it ended", summary)
     pictures = [Picture(lead, WIDE, y + 20, ""), overview, *cards, Picture(end, WIDE, height, "")]
-    body, x, y, row, widest = [], GAP, GAP, 0.0, max(WIDE, overview.width)
+    body, y = f'<style>{STYLE}</style><rect width="100%" height="100%" style="fill:var(--card)"/>', GAP
     for each in pictures:
-        if x > GAP and (x + each.width > widest + GAP + 1 or each is cards[0]):
-            x, y, row = GAP, y + row + GAP, 0.0
-        size = f'width="{each.width:.0f}" height="{each.height:.0f}"'
-        body.append(f'<svg x="{x:.0f}" y="{y:.0f}" {size}>{each.body}</svg>')
-        x, row = x + each.width + GAP, max(row, each.height)
-    ground = f'<style>{STYLE}</style><rect width="100%" height="100%" style="fill:var(--card)"/>'
-    whole = Picture(ground + "".join(body), widest + 2 * GAP, y + row + GAP, trace.title)
+        body += f'<svg x="{GAP:.0f}" y="{y:.0f}" width="{each.width:.0f}" height="{each.height:.0f}">{each.body}</svg>'
+        y += each.height + GAP
+    whole = Picture(body, max(WIDE, overview.width) + 2 * GAP, y, trace.title)
     return whole.svg('xmlns="http://www.w3.org/2000/svg" class="hasten-seen" ')
 
 
@@ -256,68 +238,16 @@ def draw_beams(trace: Trace, answer: Sequence[Candidate]) -> Picture:
     return Picture(body, max(200.0, 40 + step_x * len(steps)), height, title)
 
 
-def draw_step(trace: Trace, t: int, answer: Sequence[Candidate]) -> Picture:
-    """Returns one step as a card."""
-    step = trace.steps[t]
-    lost = trace.lost is not None and trace.lost.step == t
-    about, y = _paragraph(step.facts(trace) + (". The reference is lost." if lost else "."), 32, CARD, "t-small t-soft")
-    head = _text(0, 14, f"{t + 1}. {step.name}", "t-bold", room=CARD)
-    if isinstance(step, ProofStep):
-        rows, y = _paragraph(step.text, y + 4, CARD)
-        for each in step.messages[:2]:
-            moved = f"{'+' if each.amount > 0 else ''}{amount(each.amount)}"
-            told = f"message: {each.variable} = {each.label} {moved}, from {each.factor}"
-            row, y = _paragraph(told, y, CARD, "t-small t-soft")
-            rows += row
-        return Picture(head + about + rows, CARD, y, f"Step {t + 1}, {step.step}: {step.text}")
-    rows, y = _candidates(trace, t, y + 6, answer)
-    kept = ", ".join(each.label for each in step.kept) or "nothing"
-    return Picture(head + about + rows, CARD, y, f"Step {t + 1}, {step.name}: {kept} kept")
-
-
-def _candidates(trace: Trace, t: int, y: float, answer: Sequence[Candidate]) -> tuple[str, float]:
-    """Returns the beam on the left, its candidates on the right, the best first, and the beam's edge."""
-    step: SearchStep = trace.steps[t]
-    shown = step.shown(MOST_CANDIDATES)
-    every = [each for others in trace.search_steps for each in others.candidates]
-    plain = not any(small(each.heuristic + each.look_ahead, each.path_cost) for each in every)
-    columns = {"path cost": COLUMNS["priority"]} if plain and not step.skipped else COLUMNS
-    parts = [_text(x, y, name, "t-small t-soft end") for name, x in columns.items()]
-    y += 16
-    top, edged = y, False
-    nodes = {node: top + ROW * place for place, node in enumerate(sorted({each.node for each in shown})[:8])}
-    for each in shown:
-        if not each.kept and not edged:
-            parts.append(_path("dash", f"M{LABEL + 72} {y - 8}H{CARD}"))
-            parts.append(_text(LABEL, y - 4, "beam’s edge", "t-small t-soft"))
-            y, edged = y + 14, True
-        if each.node in nodes and not each.ruled_out:
-            parts.append(_edge(BOX, nodes[each.node] - 4, LABEL - 14, y - 4, _way(each, answer[t:])))
-        parts += [_rect("glow", LABEL - 20, y - 14, CARD - LABEL + 20, 18, ROUND)] if each.good else []
-        parts.append(_dot(LABEL - 10, y - 4, 4.0, each))
-        parts += [_cross(LABEL - 10, y - 4, 4)] if each.good and not each.kept else []
-        style = "t-gold" if each.good else "t-out" if each.ruled_out else "" if each.kept else "t-soft"
-        style = "t-bold t-kept" if not style and _way(each, answer[t:]) else style
-        parts.append(_text(LABEL, y, f"★ {each.label}" if each.good else each.label, style, room=98))
-        if each.ruled_out:
-            parts.append(_text(LABEL + 98, y, each.ruled_out, "t-small t-soft", room=CARD - LABEL - 98, size=10))
-        else:
-            cost = "skipped" if step.skipped else amount(each.path_cost)
-            added = amount(small(each.heuristic + each.look_ahead, each.path_cost))
-            numbers, shade = (cost, added, amount(each.priority)), "" if each.kept else " t-soft"
-            for number, x in zip(numbers, columns.values(), strict=False):
-                parts.append(_text(x, y, number, f"t-small end{shade}"))
-        y += ROW
-    for node, at in nodes.items():
-        parent = trace.search_steps[t - 1].kept[node] if t else None
-        way = "no variable is labelled yet" if parent is None else ", ".join(trace.path(t - 1, parent))
-        name = "start" if parent is None else f"{node + 1} {parent.label}"
-        inside = _rect("box", 0, at - 13, BOX, 17, ROUND) + _text(5, at, name, "t-small", room=BOX - 8, size=11)
-        parts.append(f"<g><title>{escape(way)}</title>{inside}</g>")
-    if len(shown) < len(step.candidates):
-        parts.append(_text(LABEL, y, f"… and {len(step.candidates) - len(shown):,} more candidates", "t-small t-soft"))
-        y += ROW
-    return "".join(parts), max(y, top + ROW * len(nodes)) - 6
+def draw_lines(told: Iterable[str]) -> Picture:
+    """Returns lines as they are printed, the first of them a heading."""
+    heading, *rest = told
+    body, y = _text(0, 14, heading, "t-bold", room=WIDE), 33.0
+    for line in rest:
+        style = "t-gold" if line.endswith(REFERENCE) else "t-kept" if line.startswith("  kept") else "t-soft"
+        for part in textwrap.wrap(line, int(WIDE / (WIDER * 12)), subsequent_indent="    ") or [""]:
+            body += _text(0, y, part, f"t-mono {style}", 'xml:space="preserve"')
+            y += 17
+    return Picture(body, WIDE, y - 6, heading)
 
 
 def _dot(x: float, y: float, r: float, each: Candidate) -> str:
@@ -368,27 +298,6 @@ def draw_bounds(steps: Sequence[ProofStep]) -> Picture:
         if end - start > 4.5 * len(name):
             parts.append(_text((start + end) / 2, bottom + 38, name, "t-small t-soft middle"))
     return Picture("".join(parts), width, HIGH, "The bound and the best labelling over the steps of the proof")
-
-
-def draw_beliefs(trace: Trace) -> Picture:
-    """Returns the costs of labels before and after all messages, the cheapest of each variable first."""
-    body, y = _paragraph(
-        "A message moves cost from a table to the labels that it concerns, or back. The total of no labelling changes, "
-        "but the sum of each variable’s cheapest label comes closer to the cost of the best labelling. Shown are costs "
-        "as given → with all messages, the cheapest label first.", 34, WIDE, "t-soft",
-    )  # fmt: skip
-    groups, y = [list(group) for _, group in groupby(trace.beliefs, key=lambda each: each.variable)], y + 4
-    for group in groups[:MOST_VARIABLES]:
-        labels = [
-            f"{each.label} {amount(each.cost)} → {'out' if each.belief == math.inf else amount(each.belief)}"
-            for each in sorted(group, key=lambda each: each.belief)
-        ]
-        body += _text(0, y, group[0].variable, room=180) + _text(190, y, ", ".join(labels), "t-small", room=WIDE - 190)
-        y += 18
-    if len(groups) > MOST_VARIABLES:
-        body += _text(0, y, f"… and {count(len(groups) - MOST_VARIABLES, 'variable')} more", "t-soft")
-        y += 18
-    return Picture(_text(0, 14, "What messages did", "t-bold") + body, WIDE, y, "What messages did")
 
 
 def _ticks(low: float, high: float) -> list[float]:

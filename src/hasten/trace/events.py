@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import StrEnum
 from functools import cached_property
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Any, NamedTuple
 
 import msgspec
@@ -25,7 +25,8 @@ from hasten.model.solution import Solution, Status
 from hasten.support.terminal import printable
 from hasten.support.words import amount, count, ordinal, paired, plain_number
 
-MOST_STEPS, MOST_CANDIDATES, MOST_RULED_OUT = 16, 8, 3  # that are told or drawn; all are kept
+MOST_STEPS, MOST_CANDIDATES, MOST_RULED_OUT, MOST_VARIABLES = 16, 8, 3, 12  # that are told or drawn; all are kept
+REFERENCE = "  <- reference"  # ends the line of a candidate that agrees with it
 ROUNDING = 1e-12  # a part of a sum that is smaller than this, relatively, is rounding
 
 
@@ -53,7 +54,7 @@ class SearchStep:
     name: str
     n_nodes: int  # in the beam before this step
     candidates: tuple[Candidate, ...]
-    gap: float | None = None  # of the heuristic at the beam's edge; None for a search without a beam
+    gap: float = math.inf  # of the heuristic at the beam's edge
     skipped: bool = True  # whether the heuristic decided alone, without the variable's costs
     computed: tuple[str, ...] = ()  # the variables whose costs were computed at this step
 
@@ -74,7 +75,7 @@ class SearchStep:
     def facts(self, trace: Trace) -> str:
         """Returns the facts of the step, in a line."""
         parts = [f"{count(len(self.candidates), 'candidate')}, {len(self.kept)} kept"]
-        if self.gap is not None and trace.theta < math.inf:
+        if trace.theta < math.inf:
             sign, theta = ">" if self.skipped else "≤", theta_in_words(trace.theta)
             parts.append(f"gap {amount(self.gap)}{f' {sign} theta {theta}' if trace.theta else ', theta 0'}")
         parts.append("its costs skipped" if self.skipped else "its costs computed")
@@ -289,7 +290,7 @@ def plain(value: Any) -> Any:
     return plain_number(value) if isinstance(value, float) else value
 
 
-# -- as text for a terminal; control characters in names and labels are spelled out ---------------------------------
+# -- as text, for a terminal and for pictures; control characters in names and labels are spelled out -----------------
 
 
 def lines(trace: Trace) -> Iterator[str]:
@@ -298,22 +299,48 @@ def lines(trace: Trace) -> Iterator[str]:
     if trace.eliminated:
         yield printable(f"Minimised out first: {', '.join(trace.eliminated)}")
     for before, t in pairwise([-1, *trace.shown(MOST_STEPS)]):
-        yield ""
         if t > before + 1:
-            yield from (f"… {count(t - before - 1, 'step')} not printed", "")
-        step = trace.steps[t]
-        yield printable(f"Step {t + 1}: {step.name} ({step.facts(trace)})")
-        yield from map(printable, _candidates(step) if isinstance(step, SearchStep) else [f"  {step.text}"])
+            yield from ("", f"… {count(t - before - 1, 'step')} not printed")
+        yield from ("", *step_lines(trace, t))
     if trace.choice is not None:
         by = "the heuristic alone" if trace.choice.skipped else "priority"
         yield from ("", f"The answer is node {trace.choice.node + 1} of the last beam, by {by}.")
+    if trace.beliefs:
+        yield from ("", *belief_lines(trace))
     yield ""
     yield from map(printable, trace.summary())
 
 
-def small(part: float, total: float) -> float:
+def step_lines(trace: Trace, t: int) -> Iterator[str]:
+    """Yields a step: a heading and, of a search, a line for each candidate."""
+    step = trace.steps[t]
+    yield printable(f"Step {t + 1}: {step.name} ({step.facts(trace)})")
+    yield from map(printable, _candidates(step) if isinstance(step, SearchStep) else _proof(step))
+
+
+def belief_lines(trace: Trace) -> Iterator[str]:
+    """Yields what each label costs before and after all messages, the cheapest of each variable first."""
+    yield "What messages did: costs as given → with all messages, whose sums bound the cost of every labelling"
+    groups = [list(group) for _, group in groupby(trace.beliefs, key=lambda each: each.variable)]
+    for group in groups[:MOST_VARIABLES]:
+        labels = [
+            f"{each.label} {amount(each.cost)} → {'out' if each.belief == math.inf else amount(each.belief)}"
+            for each in sorted(group, key=lambda each: each.belief)
+        ]
+        yield printable(f"  {group[0].variable}: {', '.join(labels)}")
+    if len(groups) > MOST_VARIABLES:
+        yield f"  … and {count(len(groups) - MOST_VARIABLES, 'variable')} more"
+
+
+def _small(part: float, total: float) -> float:
     """Returns a part of a sum, zero if it is only rounding."""
     return 0.0 if abs(part) <= ROUNDING * abs(total) else part
+
+
+def _proof(step: ProofStep) -> Iterator[str]:
+    yield f"  {step.text}"
+    for each in step.messages[:2]:
+        yield f"  message: {each.variable} = {each.label} {each.amount:+.4g}, from {each.factor}"
 
 
 def _candidates(step: SearchStep) -> Iterator[str]:
@@ -324,9 +351,9 @@ def _candidates(step: SearchStep) -> Iterator[str]:
         start = f"after {each.node + 1}: " if step.n_nodes > 1 else ""
         parts = [f"heuristic {amount(each.heuristic)}" if step.skipped else f"path cost {amount(each.path_cost)}"]
         for name, part in (("heuristic", each.heuristic), ("look-ahead", each.look_ahead)):
-            parts += [f"{name} {amount(part)}"] if not step.skipped and small(part, each.path_cost) else []
+            parts += [f"{name} {amount(part)}"] if not step.skipped and _small(part, each.path_cost) else []
         total = " + ".join(parts) + (f" = {amount(each.priority)}" if len(parts) > 1 else "")
-        good = "  <- reference" if each.good else ""
+        good = REFERENCE if each.good else ""
         yield f"  {sign} {start}{each.label:{wide}s}  {each.ruled_out or total}{good}"
     if len(shown) < len(step.candidates):
         yield f"  … and {len(step.candidates) - len(shown):,} more"

@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 from hasten import cli
 from hasten.tasks.entity_relation.data.columns import MOST_VARIABLES, MOST_WORDS, Columns
 from hasten.tasks.entity_relation.data.corpus import in_order
-from hasten.tasks.entity_relation.data.formats import read_jsonl, write_jsonl
+from hasten.tasks.entity_relation.data.formats import read_corpus, write_jsonl
 from hasten.tasks.entity_relation.evaluating import RELATION, TYPE, evaluate
-from hasten.tasks.entity_relation.tagger import Tagger, TrainingSettings
+from hasten.tasks.entity_relation.tagger import Tagger
 
 KINDS = {"gene": "Gen", "drug": "Dru", "cell": "Cel"}
 
@@ -41,7 +41,7 @@ def foreign(n, seed=0):
 
 @pytest.fixture(scope="module")
 def tagger():
-    return Tagger.train(list(foreign(300)), settings=TrainingSettings(seed=1))
+    return Tagger.train(list(foreign(300)), seed=1)
 
 
 def test_labels_of_its_own_are_learned_and_found_again(tagger, tmp_path):
@@ -110,4 +110,4 @@ def test_every_command_takes_labels_of_its_own(tmp_path):
     assert found["kinds"]["relation"]["micro"]["n_gold"] == sum(len(s.relations) for s in foreign(40, 1))
     assert 'class="confusion"' in (tmp_path / "eval" / "evaluation.html").read_text()
     run("predict", model, dev, tmp_path / "out.jsonl")
-    assert [s.spans for s in read_jsonl(tmp_path / "out.jsonl")] == [s.spans for s in foreign(40, 1)]
+    assert [s.spans for s in read_corpus(tmp_path / "out.jsonl", "jsonl")] == [s.spans for s in foreign(40, 1)]

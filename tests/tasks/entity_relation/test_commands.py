@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from hasten import cli
 from hasten.tasks.entity_relation.data.corpus import in_order
-from hasten.tasks.entity_relation.data.formats import read_jsonl, write_jsonl
+from hasten.tasks.entity_relation.data.formats import read_corpus, write_jsonl
 from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.tagger import Tagger
 from hasten.tasks.tagging import corpus as made_up
@@ -56,7 +56,7 @@ def test_evaluate_and_convert_take_the_sentences_of_a_list(room):
     assert json.loads((room / "eval" / "evaluation.json").read_text())["n"] == 15
     out = room / "dev.jsonl"
     run("convert", room / "gold.jsonl", out, "--split", room / "dev.ids", "--split", f"test={room / 'test.ids'}")
-    assert [sentence.id for sentence in read_jsonl(out)] == [sentence.id for sentence in generate(120, 0)][60:85]
+    assert [each.id for each in read_corpus(out, "jsonl")] == [each.id for each in generate(120, 0)][60:85]
     (room / "strange.ids").write_text("nobody")
     said = refused("convert", room / "gold.jsonl", out, "--split", f"dev={room / 'strange.ids'}")
     assert "strange.ids, line 1: No sentence has the id 'nobody'" in said
@@ -71,6 +71,32 @@ def test_the_input_is_never_written_over(room, tmp_path):
         for target in (text, link):
             assert f"{target} is the input" in refused(*command, text, target)
     assert text.read_bytes() == before
+
+
+def test_the_model_is_never_written_over(room, tmp_path):
+    write_jsonl(tmp_path / "text.jsonl", generate(3, 0))
+    for command, model in (["predict"], "model"), (["tag", "predict"], "tagger"):
+        before = (room / model).read_bytes()
+        assert f"{model} is the model" in refused(*command, room / model, tmp_path / "text.jsonl", room / model)
+        assert (room / model).read_bytes() == before
+    assert "model is the model" in refused("explain", room / "model", "[Ada] left", "--out", room / "model")
+
+
+def test_what_trains_is_not_developed_on(room, tmp_path):
+    said = refused("train", room / "gold.jsonl", "--out", tmp_path / "x", "--dev", room / "gold.jsonl")
+    assert "gold.jsonl trains, and so says nothing about other sentences" in said
+    tagged = tmp_path / "tagged.conll"
+    tagged.write_text("a\tX\n\n" * 12)
+    assert "tagged.conll trains" in refused("tag", "train", tagged, "--out", tmp_path / "x", "--dev", tagged)
+
+
+def test_what_is_no_corpus_is_told_what_to_write(room, tmp_path):
+    text = tmp_path / "plain.txt"
+    text.write_text("Ada Marlow works for Velt.\nShe lives in Tarn.\n")
+    assert "Plain text will not do" in refused("predict", room / "model", text, tmp_path / "out")
+    said = refused("tag", "predict", room / "tagger", text, tmp_path / "out")
+    assert "plain.txt, line 2: There are lines of 4 and of 5 columns. Is it running text?" in said
+    assert "would hold JSON lines" in refused("predict", room / "model", room / "gold.jsonl", tmp_path / "x.parquet")
 
 
 def test_swapped_arguments_and_models_for_something_else_are_told(room):

@@ -88,29 +88,29 @@ def test_the_experiment_measures_every_row(sentences, black_box):
     assert ilp["answered_by"] == {"highs": results["about"]["n_test"]}
     assert ilp["building_ms"] > 0
     assert by_name["search", None]["exact_match"] < 1.0
-    assert by_name["reduced beam", 2]["validity"] == 1.0
-    for each in results["calibration"]:
-        assert each["too_little"]  # to calibrate on
-        assert each["theta"] is each["changed"] is each["changed_test"] is each["limit"] is None
+    assert by_name["reduced beam", 1]["validity"] == 1.0
+    calibrated = [row for row in rows if row["model"].startswith("calibrated")]
+    assert len(calibrated) == 4
+    for row in calibrated:
+        assert "are too few" in row["note"]  # to calibrate on
+        assert row["theta"] is None
     blind = next(row for row in rows if row["theta"] == 0.0)
     assert blind["costs_computed"] == 0.0
     assert {row["beam"] for row in results["theta_sweep"]} == {1, 2}
     assert results["paper"] == []  # this is not its corpus
     assert not results["about"]["papers_corpus"]
-    assert results["structures"]["distinct"] <= 250
     for example in results["examples"]:
-        assert example["violations"]["ilp"] == []
+        assert example["violations"]["ILP"] == []
+        assert example["labels"]["greedy search"] != example["labels"]["ILP"]
+        assert {len(labels) for labels in example["labels"].values()} == {len(example["names"])}
 
 
 def test_the_papers_thetas_are_those_of_its_tables():
     assert {row["relative_theta"] for row in PAPER_ROWS} == {None, *PAPER_THETAS}
 
 
-def test_both_tables_have_the_papers_algorithm_and_ours(sentences):
+def test_both_tables_have_the_papers_algorithm(sentences):
     results = Experiment(sentences[:60], list(generate(100, 1, labelled=False)), runs=1, epochs=1).run()
-    for table, n in (("1", 2), ("2", 6)):
-        for model in ("speedup, Algorithm 1", "speedup, averaged"):
-            assert len([row for row in results["rows"] if (row["table"], row["model"]) == (table, model)]) == n
     wanted = {(row["table"], row["model"], row["beam"], row["relative_theta"]) for row in PAPER_ROWS}
     assert wanted <= {(row["table"], row["model"], row["beam"], row["relative_theta"]) for row in results["rows"]}
     for row in results["rows"]:
@@ -150,7 +150,6 @@ def test_what_is_not_proved_is_solved_and_said_by_whom(sentences, monkeypatch):
     monkeypatch.setattr("hasten.tasks.evaluation.measuring.prove_or_solve", hardly)
     row = test_set.measure([test_set.certified("certified")], "Measuring", rounds=1)[0].row
     assert (row["proved"], row["exact_match"], row["solver_calls"]) == (0.0, 1.0, 10)
-    assert row["answered_by"] == {"highs": 10}
 
 
 def test_labels_that_the_task_lacks_are_refused_with_the_remedy(sentences):

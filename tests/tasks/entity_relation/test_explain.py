@@ -132,7 +132,7 @@ def test_the_report_draws_the_traces_of_its_examples() -> None:
     page = render({"examples": [example]})
     assert page.count('<details class="trace">') == 1
     assert "the gold node is lost" in page
-    assert f"1. {NAMES[0]}" in page
+    assert f"Step 1: {NAMES[0]}" in page
     broken: list[Any] = [None, [], {}, {"searches": 3}, traces | {"proof": None}]
     for key in ("steps", "width", "status", "labels"):
         wrong = json.loads(json.dumps(traces))

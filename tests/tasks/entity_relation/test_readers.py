@@ -51,9 +51,6 @@ PRODIGY = {
         {"head_span": DOC["ents"][s], "child_span": DOC["ents"][t], "label": name} for s, t, name in RELATIONS
     ],
 }
-OLD_SPACY = [{"id": 0, "paragraphs": [{"sentences": [{"tokens": [
-    {"orth": word, "ner": tag} for word, tag in zip(TOKENS, TAGGED["ner_tags"], strict=True)
-]}]}]}]  # fmt: skip
 CONLLU = "# sent_id = u\n# text = x\n" + "\n".join(
     f"{n}\t{word}\t_\tX\t_\t_\t_\t_\t_\tNER={tag}|SpaceAfter=No"
     for n, (word, tag) in enumerate(zip(TOKENS, TAGGED["ner_tags"], strict=True), start=1)
@@ -84,7 +81,6 @@ TYPED = {
     "tags": lines(TAGGED),
     "spacy": lines(DOC),
     "spacy list": json.dumps([DOC], indent=1),
-    "old spacy": json.dumps(OLD_SPACY),
     "conllu": CONLLU + "\n\n",
     "gum": GUM,
 }
@@ -142,24 +138,6 @@ def test_parquet_tells_the_names_of_numbered_classes(tmp_path):
     (tmp_path / "torn").write_bytes((tmp_path / "data").read_bytes()[:100])
     with pytest.raises(CorpusError, match="torn: The table cannot be read"):
         list(read_corpus(tmp_path / "torn"))
-
-
-def test_a_docbin_is_read_with_its_sentences_and_relations(tmp_path):
-    spacy = pytest.importorskip("spacy")
-    from spacy.tokens import Doc, DocBin, Span
-
-    doc = Doc(spacy.blank("en").vocab, [*TOKENS, " ", "It", "rains"], sent_starts=[True, *[False] * 7, True, False])
-    doc.ents = [Span(doc, start, end, name) for (start, end), name in zip(SPANS, TYPES, strict=True)]
-    doc.user_data["._.", "rel", None, None] = {(0, 3): {"WorkFor": 1.0, "x": 0.2}, (3, 5): {"OrgBasedIn": 0.9}}
-    path = tmp_path / "train.spacy"
-    DocBin(docs=[doc], store_user_data=True).to_disk(path)
-    first, second = read_corpus(path)
-    assert (first.tokens, first.spans, first.types) == (tuple(TOKENS), SPANS, TYPES)
-    assert first.relations == RELATIONS
-    assert (second.tokens, second.relations) == (("It", "rains"), ())
-    path.write_bytes(path.read_bytes()[:60])
-    with pytest.raises(CorpusError, match=r"train\.spacy: spaCy cannot read it"):
-        list(read_corpus(path))
 
 
 HOSTILE = [

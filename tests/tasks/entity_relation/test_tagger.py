@@ -19,7 +19,7 @@ from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.data.formats.jsonl import Line, encode_lines, to_json
 from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.labelling import in_words
-from hasten.tasks.entity_relation.tagger import FORMAT, Tagger, TrainingSettings
+from hasten.tasks.entity_relation.tagger import FORMAT, Tagger
 from hasten.tasks.entity_relation.task import EntityRelationTask
 
 
@@ -70,9 +70,7 @@ def test_a_tagger_that_cannot_be_saved_names_its_place(tagger, tmp_path):
 def test_theta_is_spoken_of_only_where_there_was_enough_to_calibrate_it(tagger):
     assert tagger.note == ""
     assert math.isinf(tagger.beam().theta)
-    told = Tagger.train(
-        list(generate(60, 1)), list(generate(900, 2, labelled=False)), settings=TrainingSettings(risk=0.05)
-    )
+    told = Tagger.train(list(generate(60, 1)), list(generate(900, 2, labelled=False)), risk=0.05)
     assert re.match(r"Search mode: theta .*: computes .* of the costs, changes", told.note)
     assert "\n" not in told.note
 
@@ -170,4 +168,4 @@ def test_a_neural_black_box_without_its_packages_says_what_to_install(monkeypatc
     for name in [name for name in sys.modules if name.startswith("hasten.tasks.entity_relation.neural")]:
         monkeypatch.delitem(sys.modules, name)
     with pytest.raises(MissingExtra, match=r"needs torch, .*: pip install hasten\[neural\]"):
-        Tagger.train(list(generate(20, seed=0)), settings=TrainingSettings(black_box="neural"))
+        Tagger.train(list(generate(20, seed=0)), black_box="neural")

@@ -15,7 +15,7 @@ from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.scoring import black_box
 from hasten.tasks.entity_relation.scoring.features import intern
 from hasten.tasks.entity_relation.scoring.gold import Unreachable, gold
-from hasten.tasks.entity_relation.scoring.training import train_independent
+from hasten.tasks.entity_relation.scoring.training import train_black_box
 from hasten.tasks.entity_relation.task import FEATURES, PAPER_ARGUMENTS, EntityRelationTask, ordered_pairs
 
 
@@ -108,7 +108,7 @@ def test_folded_weights_search_alike(features, width):
 @pytest.mark.parametrize("width", [1, 2, 4])
 def test_native_search_is_the_lazy_search(task, theta, width):
     sentences = list(generate(60, 3))
-    model = train_independent(sentences, task.entity_labels, task.relation_labels, epochs=2, n_buckets=2**10)
+    model = train_black_box("independent", sentences, task, epochs=2, n_buckets=2**10, seed=0)
     text = intern([*generate(40, 4), Sentence("none", ("x",), ()), Sentence("one", ("X",), ((0, 1),))])
     rng = np.random.default_rng(0)
     for enforce in (False, True):

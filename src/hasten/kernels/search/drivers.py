@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hasten.jit import driver, grid, keep, part, split
+from hasten.jit import driver, keep, part, split
 from hasten.kernels.layout import VARIABLE, BatchArrays, Instance, graph_at, instance_of, labels_of
 from hasten.kernels.search.loop import DONE, advance, begin
 from hasten.kernels.search.nodes import (
@@ -14,7 +14,6 @@ from hasten.kernels.search.nodes import (
     LATER,
     Beam,
     Found,
-    Nodes,
     Options,
     Sizes,
     Track,
@@ -23,10 +22,11 @@ from hasten.kernels.search.nodes import (
     largest,
     n_floats,
     n_ints,
+    nodes_in,
     write_answer,
 )
 from hasten.proof.elimination.kernels import eliminate, plan_at, restore
-from hasten.support.arrays import FloatArray, IntArray
+from hasten.support.arrays import FloatArray, IntArray, offsets
 from hasten.support.clock import ALL, AT
 
 
@@ -48,13 +48,8 @@ class Paused(NamedTuple):
     """The beams of a whole batch between two waves of requests, problem after problem."""
 
     labels: IntArray  # (width * variables,)
-    g: FloatArray  # (width * n,)
-    h: FloatArray  # (width * n,)
-    rest: FloatArray  # (width * n,)
-    ahead: FloatArray  # (width * variables,)
-    row_low: FloatArray  # (width * rows,)
-    row_high: FloatArray  # (width * rows,)
-    row_at: IntArray  # (n + 1,)
+    floats: FloatArray  # problem p owns floats[at[p]:at[p + 1]]
+    at: IntArray  # (n + 1,)
     known: IntArray  # (variables,)
     step: IntArray  # (n,) -1 before the start
     n_nodes: IntArray  # (n,)
@@ -62,19 +57,16 @@ class Paused(NamedTuple):
     @classmethod
     def of(cls, width: int, n_variables: IntArray, n_rows: IntArray) -> Paused:
         """Returns the empty beams of problems with so many variables and rows each."""
-        n, row_at = len(n_variables), np.concatenate([[0], np.cumsum(n_rows)])
-        variables, rows = int(n_variables.sum()), int(row_at[-1])
-        labels, known, none = np.zeros(width * variables, np.int64), np.zeros(variables, np.int64), np.full(n, -1)
-        g, h, rest = np.zeros((3, width * n))
-        low, high = np.zeros((2, width * rows))
-        return cls(labels, g, h, rest, np.zeros(width * variables), low, high, row_at, known, none, np.zeros_like(none))
+        n, variables, at = len(n_variables), int(n_variables.sum()), offsets(width * (3 + n_variables + 2 * n_rows))
+        labels, known, begun = (np.zeros(size, dtype=np.int64) for size in (width * variables, variables, n))
+        return cls(labels, np.zeros(at[-1]), at, known, begun - 1, begun)
 
 
 @driver
 def search_wave(
-    batch: BatchArrays, weights: FloatArray, options: Options, active: IntArray, paused: Paused, outcome: IntArray
+    batch: BatchArrays, weights: FloatArray, options: Options, active: IntArray, paused: Paused, found: Found
 ) -> None:
-    """Continues the active problems of a lazy batch until each is done or wants costs."""
+    """Continues the active problems of a lazy batch until each is done, at a dead end, or wants costs."""
     width = options.width
     n = largest(batch, active, width)
     floats, ints = np.zeros(n_floats(n)), np.zeros(n_ints(n), dtype=np.int64)
@@ -82,24 +74,17 @@ def search_wave(
     for p in active:
         instance = instance_of(batch, p)
         v0, v1 = batch.place[p, VARIABLE], batch.place[p + 1, VARIABLE]
-        b0, b1, r0, r1 = p * width, (p + 1) * width, paused.row_at[p], paused.row_at[p + 1]
-        nodes = Nodes(
-            grid(part(paused.labels, v0 * width, v1 * width), width, v1 - v0),
-            part(paused.g, b0, b1),
-            part(paused.h, b0, b1),
-            part(paused.rest, b0, b1),
-            grid(part(paused.ahead, v0 * width, v1 * width), width, v1 - v0),
-            grid(part(paused.row_low, r0 * width, r1 * width), width, r1 - r0),
-            grid(part(paused.row_high, r0 * width, r1 * width), width, r1 - r0),
-        )
+        mine, labels = part(paused.floats, paused.at[p], paused.at[p + 1]), part(paused.labels, v0 * width, v1 * width)
+        nodes = nodes_in(mine, labels, Sizes(width, v1 - v0, instance.graph.row_low.size, 0))
         beam = Beam(nodes, space.scratch, part(paused.known, v0, v1), space.track)
         if paused.step[p] < 0:
             begin(instance, options, LATER, beam)
             paused.step[p] = 0
             paused.n_nodes[p] = 1
-        outcome[p], paused.n_nodes[p], paused.step[p] = advance(
+        outcome, paused.n_nodes[p], paused.step[p] = advance(
             instance, weights, options, LATER, beam, paused.n_nodes[p], paused.step[p]
         )
+        write_answer(batch, p, beam, outcome == DONE, found)
     keep((floats, ints))
 
 

@@ -130,7 +130,13 @@ def at_least(n: Sizes, address: int) -> Sizes:
 @kernel
 def n_floats(n: Sizes) -> int:
     """Returns how many floats a beam needs."""
-    return n.width * (2 * (3 + n.variables + 2 * n.rows) + 3 * n.labels + 1) + 2
+    return 2 * node_floats(n) + n.width * (3 * n.labels + 1) + 2
+
+
+@kernel
+def node_floats(n: Sizes) -> int:
+    """Returns how many floats the nodes of a beam need."""
+    return n.width * (3 + n.variables + 2 * n.rows)
 
 
 @kernel
@@ -142,27 +148,27 @@ def n_ints(n: Sizes) -> int:
 @kernel
 def beam_in(floats: FloatArray, ints: IntArray, n: Sizes) -> Beam:
     """Returns a beam cut out of two buffers of these sizes, that tracks nothing."""
-    b, bv, br, c = n.width, n.width * n.variables, n.width * n.rows, n.width * n.labels
-    spans = split(floats, (b, b, b, bv, br, br, b, b, b, bv, br, br, c, c, c, b + 1, 1))
-    cg, ch, crest, rank, good_cost = spans[12:]
+    b, bv, c, mine = n.width, n.width * n.variables, n.width * n.labels, node_floats(n)
+    here, there, cg, ch, crest, rank, good_cost = split(floats, (mine, mine, c, c, c, b + 1, 1))
     labels, next_labels, out, best, known, good = split(ints, (bv, bv, c, b + 1, n.variables, 1))
-    scratch = Scratch(nodes_of(next_labels, spans[6:12], n), cg, ch, crest, out, best, rank)
+    scratch = Scratch(nodes_in(there, next_labels, n), cg, ch, crest, out, best, rank)
     track = Track(part(floats, 0, 0), part(ints, 0, 0), good, good_cost)
-    return Beam(nodes_of(labels, spans[:6], n), scratch, known, track)
+    return Beam(nodes_in(here, labels, n), scratch, known, track)
 
 
 @kernel
-def nodes_of(labels: IntArray, spans: tuple[FloatArray, ...], n: Sizes) -> Nodes:
-    """Returns the nodes that some spans hold, in the order of their fields."""
-    g, h, rest, ahead, low, high = spans
+def nodes_in(floats: FloatArray, labels: IntArray, n: Sizes) -> Nodes:
+    """Returns the nodes of a beam, cut out of two buffers."""
+    b, bv, br = n.width, n.width * n.variables, n.width * n.rows
+    g, h, rest, ahead, low, high = split(floats, (b, b, b, bv, br, br))
     return Nodes(
-        grid(labels, n.width, n.variables),
+        grid(labels, b, n.variables),
         g,
         h,
         rest,
-        grid(ahead, n.width, n.variables),
-        grid(low, n.width, n.rows),
-        grid(high, n.width, n.rows),
+        grid(ahead, b, n.variables),
+        grid(low, b, n.rows),
+        grid(high, b, n.rows),
     )
 
 

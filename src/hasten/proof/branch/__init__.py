@@ -1,4 +1,4 @@
-"""Branch: the step that sweeps and branches on what elimination leaves, by the whole effort that is allowed.
+"""Branch: the step that sweeps and branches on the variables that elimination leaves, with all the effort allowed.
 
 Sweeps (`hasten.proof.sweep`) raise a bound; a `dive` searches depth first under it; where that takes too many nodes,
 problems are `split` and swept again, or, where rules are all that is left, each node is `tighten`ed. `certify` puts
@@ -15,17 +15,12 @@ import numpy as np
 from hasten.proof.branch.certify import certify_ruled, certify_some
 from hasten.proof.branch.dive import Effort
 from hasten.proof.buckets import FULL_ELIMINATION
-from hasten.proof.cut import CUTTING
 from hasten.proof.cut.persistency import only_fixed
-from hasten.proof.eliminate import ELIMINATING
 from hasten.proof.elimination.kernels import Reduction
 from hasten.proof.elimination.plan import reduce
-from hasten.proof.look import LOOKING
 from hasten.proof.outcome import BOUND, take_fixed
 from hasten.proof.plan import ProofPlan, Work
-from hasten.proof.tally import TALLYING
 from hasten.support.arrays import IntArray
-from hasten.support.clock import LONG
 
 FIRST_SWEEPS, ROW_SWEEPS = 2, 32  # before the first dive, without and with rows; more where that runs out of nodes
 NODE_SWEEPS = 2  # at each split
@@ -41,14 +36,12 @@ SPEED = 1e-9  # seconds that a node, or a sweep, takes at most for each label, t
 
 
 class BranchPlan(NamedTuple):
-    """How to sweep and branch on what elimination leaves of a structure."""
+    """How to sweep and branch on the rest of a structure after elimination."""
 
-    addresses: IntArray  # (1, 2) those of the reduction
+    addresses: IntArray  # (1, 2) of the reduction
     driver: Callable[..., None]  # `certify_some` or `certify_ruled`
     effort: tuple[int, ...]  # an `Effort`
     seconds: float
-    is_next: bool  # whether no other step follows looking once there is a bound, and it is short
-    needs_no_bound: bool  # whether that is so without a bound as well
 
 
 class Branching:
@@ -59,19 +52,14 @@ class Branching:
         reduction = reduce(plan.shape, plan.max_join)
         if reduction.complete:
             return None
-        effort, full = effort_for(plan, reduction), plan.part(ELIMINATING)
-        seconds = seconds_for(effort, reduction)
-        looks_first = plan.max_join is None and plan.part(CUTTING) is None and plan.part(LOOKING) is not None
-        others = plan.part(TALLYING) or plan.part(FULL_ELIMINATION) or not (full is None or full.relaxed)
-        is_next = looks_first and not others and seconds <= LONG
-        driver = certify_ruled if reduction.leaves_rules else certify_some
-        return BranchPlan(reduction.addresses, driver, (*effort,), seconds, is_next, full is None)
+        effort, driver = effort_for(plan, reduction), certify_ruled if reduction.leaves_rules else certify_some
+        return BranchPlan(reduction.addresses, driver, (*effort,), seconds_for(effort, reduction))
 
     def run(self, work: Work, problems: IntArray) -> None:
         """Sweeps and branches on problems; their bounds do not get lower by that."""
         values, arrays, fixing = work.proofs.values, work.arrays, work.fixing
         floor = values[BOUND].take(problems) if fixing.labels.size else None
-        if floor is not None:  # what follows bounds only the labellings that have the fixed labels
+        if floor is not None:  # from here on only labellings with the fixed labels are bounded
             values[BOUND, problems] = -np.inf
             arrays = only_fixed(arrays, [plan.shape.graph for plan in work.plans_of(problems)], problems, fixing)
         groups = [(work.plan.part(self), problems)] if work.plan is not None else self._alike(work, problems)
@@ -82,7 +70,7 @@ class Branching:
             take_fixed(work.proofs, problems, fixing, floor)
 
     def _alike(self, work: Work, problems: IntArray) -> list[tuple[BranchPlan, IntArray]]:
-        """Returns those of some problems that one call of a driver can take, with a plan of theirs."""
+        """Returns groups of problems that one call of a driver can take, each with the plan of one of them."""
         used = np.bincount(work.structure[problems]).nonzero()[0].tolist()
         parts: list[BranchPlan] = [work.plans[s].part(self) for s in used]
         numbers = {call: n for n, call in enumerate(dict.fromkeys((part.driver, part.effort) for part in parts))}
@@ -104,7 +92,7 @@ def effort_for(plan: ProofPlan, reduction: Reduction) -> Effort:
     else:
         max_nodes = SMALL_NODES if full is None and reduction.n_labels <= SMALL else MAX_NODES
     if full is not None:
-        nodes = full.n_sums // max(reduction.size, 1)  # a node goes through much of what is left
+        nodes = full.n_sums // max(reduction.size, 1)  # a node goes through most of the rest
         max_sweeps, max_nodes = min(max_sweeps, max(first, nodes // SWEEP_WORTH)), min(max_nodes, nodes)
     elif reduction.n_labels > SMALL and reduction.leaves_triples:
         first, at_split = TRIPLE_SWEEPS
@@ -113,7 +101,7 @@ def effort_for(plan: ProofPlan, reduction: Reduction) -> Effort:
 
 
 def seconds_for(effort: Effort, reduction: Reduction) -> float:
-    """Returns how long a problem may take at most; where rows are left, nodes are limited by what they go through."""
+    """Returns how long a problem may take at most; where rows are left, labels and cells limit the nodes."""
     nodes, graph, n_variables = effort.max_nodes, reduction.graph, len(reduction.graph.order)
     if graph.row_low.size:  # as `nodes_with_rows` counts them
         work = 1 + reduction.n_labels + graph.cell_row.size

@@ -1,6 +1,6 @@
 """From a problem that earlier steps left open to a proved answer: eliminate, sweep, branch, put back.
 
-Where many rules are all that is left, another driver searches, so that only those problems wait for it to compile.
+Where only rules are left, and many, another driver searches, so that no other problems wait for it to compile.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ class Reduced(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Scratch space for the largest of some problems."""
+    """Scratch space for the largest problem of a call."""
 
     work: FloatArray  # derived tables
-    cost: FloatArray  # costs of what is left after elimination
+    cost: FloatArray  # costs of the variables that elimination leaves
     dual: Dual
     tree: Tree
-    kept: IntArray  # the best labelling of what is left
+    kept: IntArray  # the best labelling of these
     trial: IntArray
     labels: IntArray  # a labelling of all variables
     tight: Tight
@@ -70,7 +70,7 @@ def certify(
         return status.OPEN, best_cost, -np.inf, status.ELIMINATE, 0, 0
     if constant == np.inf:
         return status.INFEASIBLE, np.inf, np.inf, status.ELIMINATE, 0, 0
-    for at in range(small.first[1]):  # so that what is left costs as much as all variables do
+    for at in range(small.first[1]):  # so that these variables cost as much as all do
         scratch.cost[at] += constant
     gap = integral_gap(instance, size, slip)
     known = Known(scratch.kept, size, slip, gap)
@@ -98,25 +98,23 @@ def certify(
         if (nodes > 0 or not effort.strict) and not stopped(watch):
             ended, least, more = search(left, scratch.dual, scratch.tight, nodes, least, known)
             n_nodes += more
-    more_sweeps = effort.max_sweeps > n_sweeps and not stopped(watch)
-    if outcome == status.OPEN and ended == LIMIT and more_sweeps and not by_rows:
-        few = effort.max_sweeps - n_sweeps
-        outcome, least, higher, more = prove(left, few, scratch.dual, least, known, scratch.trial, -1)
-        bound, n_sweeps = max(bound, higher), n_sweeps + more
-    if outcome == status.OPEN and ended == LIMIT and not by_rows:
-        bound = max(bound, safe_bound(small, scratch.cost, scratch.work, scratch.dual))
-    if outcome == status.INFEASIBLE:
+    elif outcome == status.OPEN and ended == LIMIT:
+        if effort.max_sweeps > n_sweeps and not stopped(watch):
+            few = effort.max_sweeps - n_sweeps
+            outcome, least, higher, more = prove(left, few, scratch.dual, least, known, scratch.trial, -1)
+            bound, n_sweeps = max(bound, higher), n_sweeps + more
+        if outcome == status.OPEN:
+            bound = max(bound, safe_bound(small, scratch.cost, scratch.work, scratch.dual))
+            nodes = max_nodes - n_nodes
+            if nodes > 0 and not stopped(watch):
+                ended, least, more = branch(left, scratch.dual, scratch.tree, effort, nodes, least, known)
+                n_nodes += more
+    if outcome == status.INFEASIBLE or (ended == FINISHED and least == np.inf):
         return status.INFEASIBLE, np.inf, np.inf, step, n_sweeps, n_nodes
-    if outcome == status.OPEN and ended == LIMIT and max_nodes > n_nodes and not by_rows and not stopped(watch):
-        nodes = max_nodes - n_nodes
-        ended, least, more = branch(left, scratch.dual, scratch.tree, effort, nodes, least, known)
-        n_nodes += more
     bound -= slip
     if gap > 0.0:
         bound = np.ceil(bound)
     if ended == FINISHED:
-        if least == np.inf:
-            return status.INFEASIBLE, np.inf, np.inf, step, n_sweeps, n_nodes
         bound = max(bound, least if gap > 0.0 else prune_above(least, size, 2.0 * slip))
     if least < best_cost:
         restore(reduced.plan, instance.cost, instance.table, scratch.work, scratch.kept, scratch.labels)
@@ -183,7 +181,7 @@ def certify_each(
 def certify_some(
     arrays: Arrays, problems: IntArray, state: State, reduced: IntArray, effort: tuple[int, ...], watch: IntArray
 ) -> None:
-    """Certifies some problems of which elimination leaves something, but for those of `certify_ruled`.
+    """Certifies problems that elimination leaves open, but for those of `certify_ruled`.
 
     `reduced` has, for each problem, the addresses of its plan and of the graph that it leaves. `watch` tells the
     calling thread which problem is worked on, counted from 1, and is told whether to stop.

@@ -1,9 +1,9 @@
 """Branching with the messages of sweeps as bounds: dives, and splits where a dive leaves something open.
 
 A partial labelling must still cost the least beliefs of its free variables, plus the tables that have become one
-variable short. A *dive* is depth first, the most decided variable next; going back undoes what was changed, number by
+variable short. A *dive* is depth first, the most decided variable next; going back undoes the changes, number by
 number. Where it runs out of nodes, a *branch* splits on the least decided variable, raises the bound of each part by a
-few sweeps, and dives there. What is pruned costs at least the best labelling less rounding: a search that ends is a
+few sweeps, and dives there. Each pruned part costs at least the best labelling less rounding: a search that ends is a
 proof.
 """
 
@@ -37,20 +37,20 @@ class Cursor(NamedTuple):
 class Tree(NamedTuple):
     """Scratch space to branch in: a level for each variable that can be assigned.
 
-    The *trails* say what was changed, and what it was before; a level undoes what follows its marks.
+    The *trails* list the places that were changed, with their old values; a level undoes the changes behind its marks.
     """
 
     vector: FloatArray  # (L,) beliefs with the tables that are one variable short
     row_low: FloatArray  # (R,) the least that each row can come to
     row_high: FloatArray  # (R,) and the most
     base: FloatArray  # (V + 1,) the least that the tables with two free variables or more, and rows, add, by level
-    rest: FloatArray  # (V + 1,) what each level must cost at least, but for the variable that it assigns
+    rest: FloatArray  # (V + 1,) the least cost of each level, without the variable that it assigns
     limit: FloatArray  # (V,) the value of the label tried last: the next one costs at least that
     least: FloatArray  # (F,) the least that each table costs without its messages
     before: FloatArray  # (messages,) the trail of the vector
     low_before: FloatArray  # (links,) that of rows
     high_before: FloatArray  # (links,)
-    chosen: IntArray  # (V,) the variable assigned at each level; those behind the level reached are the free ones
+    chosen: IntArray  # (V,) the variable assigned at each level; behind the current level stand the free ones
     label: IntArray  # (V,) its label, -1 before the first
     free: IntArray  # (V,) whether
     labels: IntArray  # (V,) a labelling
@@ -67,7 +67,7 @@ class Tree(NamedTuple):
 @kernel
 def prune_from(best_cost: float, known: Known, off: float) -> float:
     """Returns the bound from which on parts are pruned; `off` is how far the rounding of messages can put one off."""
-    if known.gap > 0.0:  # what is pruned costs no less than the best
+    if known.gap > 0.0:  # each pruned part costs no less than the best labelling
         return best_cost - known.gap + 2.0 * off
     return prune_above(best_cost, known.size, known.rounding - off)
 
@@ -102,7 +102,7 @@ def shorten(
 ) -> int:
     """Adds what factor `f` costs, less `taken`, to the vector of its one free variable, that of `slot`.
 
-    What was there goes on the trail, of `n_changed` entries (-1: nothing will be undone); returns its new length.
+    The old values go on the trail, of `n_changed` entries (-1: nothing will be undone); returns its new length.
     """
     at = graph.table_at[f]
     value = -taken
@@ -132,7 +132,7 @@ def undo(tree: Tree, level: int, n_changed: int, n_rows_changed: int) -> None:
 
 @inlined_kernel
 def assess(graph: Graph, tree: Tree, level: int) -> tuple[float, int]:
-    """Returns what a level must cost at least, and its most decided free variable (-1: none is free), now its own."""
+    """Returns the least cost of a level, and its most decided free variable (-1: none is free), now its own."""
     bound, widest, place, lowest = tree.base[level], -1.0, -1, 0.0
     for x in range(level, graph.order.size):
         v = tree.chosen[x]
@@ -207,7 +207,7 @@ def open_root(tree: Tree, chosen: int) -> Cursor:
 def next_leaf(
     graph: Graph, table: FloatArray, dual: Dual, tree: Tree, cursor: Cursor, enough: float, max_nodes: int
 ) -> tuple[int, Cursor]:
-    """Goes on, depth first, to the next labelling of all variables, leaving out what costs at least `enough`.
+    """Goes on, depth first, to the next labelling of all variables, leaving out parts that cost at least `enough`.
 
     Returns `LEAF`, with the labelling in `tree.labels`, `FINISHED` or `LIMIT`, and where the search is then.
     """
@@ -218,7 +218,7 @@ def next_leaf(
         n_changed, n_rows_changed = tree.marks[level, 0], tree.marks[level, 1]
         i = next_label(graph, tree, level, v)
         if i < 0 or tree.rest[level] + tree.vector[graph.first[v] + i] >= enough:
-            tree.free[v] = True  # labels are tried in the order of their costs: those after this one cost too much, too
+            tree.free[v] = True  # labels are tried in the order of their costs: all later ones cost too much, too
             level -= 1
             continue
         if n_nodes >= max_nodes or stopped(dual.watch):
@@ -318,7 +318,7 @@ def branch(
 ) -> tuple[int, float, int]:
     """Splits, bounds and dives until nothing is left; returns whether it finished, the least cost and the nodes."""
     (graph, cost, table), dive_nodes = instance, effort.dive_nodes
-    enough = graph.order.size + 1  # for a dive where all is decided: what it leaves open has a choice to split on
+    enough = graph.order.size + 1  # nodes of a dive without a choice: one that is cut short had a variable to split on
     outcome, best_cost, n_nodes = dive(instance, dual, tree, min(max(dive_nodes, enough), max_nodes), best_cost, known)
     if outcome == FINISHED or n_nodes >= max_nodes or stopped(dual.watch):  # there may be nothing to split on
         return outcome, best_cost, n_nodes
@@ -346,7 +346,7 @@ def branch(
         if decode(graph, table, dual, tree.labels):
             best_cost = take_better(instance, tree.labels, best_cost, known)
         left = max(min(dive_nodes, max_nodes - n_nodes), enough)
-        if level + 1 == tree.split.size:  # the last: what is left is searched without further splits
+        if level + 1 == tree.split.size:  # the last level: searched without further splits
             left = max_nodes - n_nodes
         if effort.strict:
             left = min(left, max_nodes - n_nodes)

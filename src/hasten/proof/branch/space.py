@@ -1,4 +1,4 @@
-"""Scratch space for sweeps and branching: how much of it the largest of some problems needs, and its parts by name.
+"""Scratch space for sweeps and branching: its size for the largest problem of a call, and its parts by name.
 
 A driver allocates one buffer of floats and one of integers. How many of either the fields of each structure take stands
 here once, in the order of the fields.
@@ -21,10 +21,10 @@ MOST_KEPT = 2**22  # numbers that the levels of a search by rows keep
 
 
 class Space(NamedTuple):
-    """The largest of some problems, count by count."""
+    """The largest counts of the problems of a call."""
 
     work: int  # derived tables and copies of others
-    labels: int  # of what is left after elimination; and so on
+    labels: int  # after elimination, as all further ones
     messages: int
     rows: int
     marginals: int  # labels of the variables of one factor
@@ -106,7 +106,7 @@ def tree_ints(n: Space, levels: int) -> tuple[int, ...]:
 
 @inlined_kernel
 def make_tree(n: Space, levels: int, floats: FloatArray, ints: IntArray) -> Tree:
-    """Returns a `Tree` for splits down to so many levels, within some numbers."""
+    """Returns a `Tree` for splits down to some level, within some numbers."""
     reals, wholes = split(floats, tree_floats(n, levels)), split(ints, tree_ints(n, levels))
     (message, belief, multiplier), (marks, tried) = reals[10:], wholes[7:]
     kept = grid(message, levels, n.messages), grid(belief, levels, n.labels), grid(multiplier, levels, n.rows)

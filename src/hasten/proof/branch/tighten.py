@@ -1,9 +1,9 @@
 """Branch and bound where rules are all that is left: each node rules out labels and raises its own bound.
 
-Where many rules bind, the multipliers of the root are soon far from what is left. So a node is *tightened*: labels that
-a row leaves no room for, or that cost too much, are ruled out, multipliers follow, and again while that gains
-something. It goes depth first: a level that comes back rules its label out. A *plunge* finds a first labelling to
-compare bounds with. Beliefs and bounds are summed anew at each node, with all that rounding can do taken off.
+Where many rules bind, the multipliers of the root soon fit the rest badly. So a node is *tightened*: labels that a row
+leaves no room for, or that cost too much, are ruled out, and multipliers updated, again and again while that pays. It
+goes depth first: a level that comes back rules its label out. A *plunge* finds a first labelling to compare bounds
+with. Beliefs and bounds are summed anew at each node, with all that rounding can do taken off.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from hasten.proof.sweep.multipliers import least_of, two_least, update_rows
 from hasten.proof.sweep.sweeping import Known, take_better
 from hasten.support.arrays import FloatArray, IntArray
 
-SLOWER = 4  # times what a node of a dive takes: more, but it achieves more
+SLOWER = 4  # times as long as a node of a dive, but it achieves more
 DIVED = 48_000  # variables that nodes of a dive go through before, which takes about 0.1 ms
 SWEEPS, FIRST_SWEEPS = 3, 30  # at a node, and at the first one
-ENOUGH = 0.04  # share of what the bound has to rise that makes another sweep worth while
-PLUNGE = 8  # of so many free variables a plunge gives one its label at a time
+ENOUGH = 0.04  # share of the gap that a sweep must close for another one to be worth while
+PLUNGE = 8  # a plunge gives one of this many free variables its label at a time
 
 
 class Tight(NamedTuple):
@@ -77,7 +77,7 @@ def reach(graph: Graph, r: int, c: int, tight: Tight) -> tuple[float, float, int
 
 @kernel
 def tighten_row(graph: Graph, r: int, tight: Tight) -> bool:
-    """Rules out what row `r` leaves no room for; false if it cannot hold."""
+    """Rules out the labels that row `r` leaves no room for; false if the row cannot hold."""
     low, high = 0.0, 0.0
     c, c1 = graph.row_first[r], graph.row_first[r + 1]
     while c < c1:
@@ -108,7 +108,7 @@ def tighten_row(graph: Graph, r: int, tight: Tight) -> bool:
 
 @kernel
 def tighten_rows(graph: Graph, tight: Tight, watch: IntArray) -> bool:
-    """Rules out what rows leave no room for, until there is nothing more to rule out; false if a row cannot hold."""
+    """Rules out labels that rows leave no room for, until no more can be; false if a row cannot hold."""
     again = True
     while again and not stopped(watch):
         again = False
@@ -137,7 +137,7 @@ def rule_out_expensive(graph: Graph, tight: Tight, room: float) -> int:
 
 @kernel
 def tighten(graph: Graph, cost: FloatArray, dual: Dual, tight: Tight, enough: float, max_sweeps: int) -> float:
-    """Tightens a node; returns its bound, inf if it has no labelling. What reaches `enough` is not needed.
+    """Tightens a node; returns its bound, inf if it has no labelling. A bound of `enough` is not raised further.
 
     Where it is stopped, the node is not as tight as it could be, and a node without a choice may break a row.
     """
@@ -164,8 +164,8 @@ def tighten(graph: Graph, cost: FloatArray, dual: Dual, tight: Tight, enough: fl
 def most_decided(graph: Graph, tight: Tight, priced: bool) -> tuple[int, int]:
     """Returns the variable, of those with a choice, whose two best beliefs are farthest apart, and its best label.
 
-    That is what it costs more without that label. With it, what its labels pay for the rows that bind is at stake: this
-    is added where variables are to be `priced`, to find the one to split on.
+    The distance is what the variable costs more without that label. Where variables are `priced`, to find the one to
+    split on, the prices that its labels pay for the rows that bind are added.
     """
     widest, chosen, label = -1.0, -1, -1
     for v in range(graph.order.size):
@@ -184,7 +184,7 @@ def most_decided(graph: Graph, tight: Tight, priced: bool) -> tuple[int, int]:
 
 @kernel
 def plunge(graph: Graph, tight: Tight, dual: Dual) -> bool:
-    """Gives variables their best labels, some at a time, those most decided first; whether that gives a labelling."""
+    """Gives variables their best labels, the most decided first; returns whether that gives a labelling."""
     n_free = 1
     while n_free:
         n_free = 0
@@ -243,7 +243,7 @@ def count_left(graph: Graph, tight: Tight, due: int) -> bool:
 
 @kernel
 def start_tight(graph: Graph, dual: Dual, tight: Tight) -> bool:
-    """Starts from what sweeps found; false if a variable has no label left."""
+    """Starts from the beliefs of sweeps; false if a variable has no label left."""
     copy(dual.belief, tight.belief, 0, graph.first[graph.order.size])
     copy(dual.multiplier, tight.multiplier, 0, graph.row_low.size)
     return bool(count_left(graph, tight, 1))
@@ -268,7 +268,7 @@ def search_rows(
     while True:
         enough = prune_from(best_cost, known, 0.0)
         bound, v, at = tighten(graph, cost, dual, tight, enough, SWEEPS), -1, -1
-        if stopped(dual.watch):  # what was left of the node may not have been looked at
+        if stopped(dual.watch):  # part of the node may not have been looked at
             return LIMIT, best_cost, n_nodes
         if bound < enough:
             v, at = most_decided(graph, tight, True)

@@ -1,9 +1,9 @@
 """Full elimination: a step that eliminates all variables of a graph of small treewidth, by large tables (*buckets*).
 
 Branching comes first, and has about as long as this step takes, which is known beforehand: both together take at most
-about twice what the better of the two does. Tables are too large to list what each sum reads. Entries are computed in
-*runs* of the last neighbours' labels: over a run, a table stays the same, is read in its own order, or in one worked
-out once.
+about twice as long as the better of the two. Tables are too large to list the entries that each sum reads. Entries are
+computed in *runs* of the last neighbours' labels: over a run, a table stays the same, is read in its own order, or in
+one worked out once.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Run(NamedTuple):
     shift: IntArray  # (parts * run,) where each entry of a run is read, from the place of the first
     way: IntArray  # (parts,) how a run reads each part
     base: IntArray  # (parts,) where the run begins in it
-    digit: IntArray  # (neighbours,) the labels of those that the run does not go through
+    digit: IntArray  # (neighbours,) their labels, but for those that the run goes through
     line: FloatArray  # (run,) sums of one run
 
 
@@ -141,7 +141,7 @@ def restore_buckets(plan: Buckets, cost: FloatArray, table: FloatArray, work: Fl
 def carry_out(
     plan: Buckets, cost: FloatArray, table: FloatArray, work: FloatArray, run: Run, watch: IntArray
 ) -> tuple[bool, float]:
-    """Carries out all steps; returns whether it finished, and the least cost: what steps without neighbours come to."""
+    """Carries out all steps; returns whether it finished, and the least cost (of all steps without neighbours)."""
     total = 0.0
     for n in range(plan.variable.size):
         if stopped(watch):
@@ -179,7 +179,7 @@ FULL_ELIMINATION = FullElimination()
 
 @kernel
 def fix(graph: Graph, cost: FloatArray, table: FloatArray, fixed: IntArray, labels: IntArray) -> float:
-    """Gives fixed variables their labels; returns what these cost, with the tables that are over them alone."""
+    """Gives fixed variables their labels; returns their cost, with that of the tables over them alone."""
     total = 0.0
     for v in range(graph.order.size):
         labels[v] = fixed[v]
@@ -201,7 +201,7 @@ def fix(graph: Graph, cost: FloatArray, table: FloatArray, fixed: IntArray, labe
 def eliminate_buckets(
     arrays: Arrays, problems: IntArray, state: State, plans: IntArray, fixed: Fixed, watch: IntArray
 ) -> None:
-    """Certifies some problems without rules; `plans` has, for each, the address of its plan: of what is not fixed."""
+    """Certifies problems without rules; `plans` has the address of each one's plan for the variables not fixed."""
     batch, proofs, fixing = BatchArrays(*arrays), Proofs(*state), Fixing(*fixed)
     n_work, n_parts, n_near, n_run, n = 0, 0, 0, RUN, 0
     for x in range(problems.size):

@@ -28,7 +28,7 @@ MOST_SUMS = 2**24  # that an elimination may take: about ten milliseconds
 MOST_ENTRIES = 2**22  # of its tables: 32 megabytes
 WIDEST = 0.75  # share of the variables that `reduce` leaves: with tables over more of them nothing is gained
 MOST_VARIABLES = 4096  # for which orders are tried
-SCREEN = 4  # an order by size that takes so many times too many sums is not bettered by one by fill
+SCREEN = 4  # where an order by size takes this many times too many sums, none by fill is tried
 
 
 class Buckets(Record):
@@ -49,7 +49,7 @@ class Buckets(Record):
     part_at: IntArray  # (parts,) where each table starts
     derived: IntArray  # (parts,) 1 where it is an earlier step's
     inside: IntArray  # (parts,) how far apart in it the labels of the variable are
-    stride_first: IntArray  # (parts,) and those of the neighbours: one number each, from here on
+    stride_first: IntArray  # (parts,) and the labels of the neighbours: one number each, from here on
     stride: IntArray
     most: IntArray  # (3,) the most parts of a step, neighbours of a step, and labels of a variable
 
@@ -80,7 +80,7 @@ def full_elimination(compiled: Compiled) -> RecordPlan | None:
 def plan_buckets(graph: Graph, labels: IntArray | None = None, most_sums: int = MOST_SUMS) -> RecordPlan | None:
     """Returns the plan for a graph whose rules are left out; None if it takes too many sums.
 
-    `labels`, if given, fixes variables, each to its label, but for those that are `UNFIXED`: these are planned for.
+    `labels`, if given, fixes variables to their labels; the plan is for the `UNFIXED` ones.
     """
     fixed = np.full(len(graph.order), UNFIXED) if labels is None else labels
     (loose,) = (fixed == UNFIXED).nonzero()
@@ -140,7 +140,7 @@ def _order(near: list[int], sizes: Sequence[int], by_fill: bool, most_sums: int)
     """Returns an order of variables, given their neighbours as bits of numbers, and its sums; None if too many."""
 
     def price(v: int) -> tuple[int, int]:
-        """Returns what decides when a variable goes, and how many sums that takes."""
+        """Returns the rank of a variable in the order, and how many sums it takes."""
         n_sums = sizes[v] * math.prod([sizes[u] for u in bits(near[v])])
         if not by_fill:
             return n_sums, n_sums

@@ -31,8 +31,8 @@ class Arcs(NamedTuple):
 class Flow(NamedTuple):
     """The state of a flow: N nodes, A arcs."""
 
-    room: FloatArray  # (2 A,) what an arc can still carry, and what its sister can
-    excess: FloatArray  # (N,) what the source (or, if negative, the sink) can still carry to the node
+    room: FloatArray  # (2 A,) the flow that an arc can still carry, and that its sister can
+    excess: FloatArray  # (N,) the flow that the source (or, if negative, the sink) can still exchange with the node
     node: IntArray  # (4 N,) of each node:
     #   PARENT, the arc to its parent; SINK, whether its tree is the sink's;
     #   TIME, when its distance was last known to be right; FAR, that distance from its terminal

@@ -14,24 +14,18 @@ from hasten.jit import Record, viewer
 from hasten.kernels.layout import Graph
 from hasten.support.arrays import BoolArray, FloatArray, IntArray, offsets, ranges, sizes_of, stable_order
 
-SHARED = 8  # pairs for each table, from which on it pays to read tables once
-
 
 class Network(Record):
     """Variables of two labels at most, joined in P pairs, for one structure.
 
     The cost of a pair's labels is the sum of its *parts*, each a table of the problem or, where a rule joins the two,
-    one of `own`. An arc leads from each variable of a pair to the other; those that leave a variable are together.
+    one of `own`. An arc leads from each variable of a pair to the other; the arcs that leave a variable stand together.
     """
 
     pair_low: IntArray  # (P,) one variable of each pair
     pair_high: IntArray  # (P,) the other, of a higher number
     pair_arc: IntArray  # (P,) the arc from the first to the second
     plain: IntArray  # (P,) 1 where it has one part, a table of the problem, and both variables have two labels
-    form: IntArray  # (P,) of these, which table it is: -1 if it is not plain, or few pairs share tables
-    form_at: IntArray  # (F,) where that starts
-    form_low: IntArray  # (F,) how far apart in it the labels of the first are
-    form_high: IntArray  # (F,) and those of the second
     part_first: IntArray  # (P + 1,) pair k has the parts part_first[k]:part_first[k + 1]
     part_at: IntArray  # (parts,) where the table starts
     part_low: IntArray  # (parts,) how far apart in it the labels of the first are
@@ -84,7 +78,7 @@ def make_network(graph: Graph) -> Network | None:
 
 
 def _of_factors(graph: Graph, arity: int) -> _Parts:
-    """Returns the tables of factors over so many variables."""
+    """Returns the tables of factors over `arity` variables."""
     chosen = np.flatnonzero((sizes_of(graph.scope_first) == arity) & (graph.table_at >= 0))
     slots = graph.scope_first[chosen][:, None] + np.arange(arity)
     return _Parts(
@@ -93,7 +87,7 @@ def _of_factors(graph: Graph, arity: int) -> _Parts:
 
 
 def _of_rules(graph: Graph, links: IntArray, arity: int, size: int) -> _Parts:
-    """Returns rules over so many variables as tables, which start at `size`."""
+    """Returns rules over `arity` variables as tables, which start at `size`."""
     chosen = np.flatnonzero(links == arity)
     begin, end = graph.row_first[chosen], graph.row_first[chosen + 1] - 1
     variables = graph.row_variable[np.stack([begin, end], axis=1)[:, :arity]]  # the cells of a row are sorted by them
@@ -102,7 +96,7 @@ def _of_rules(graph: Graph, links: IntArray, arity: int, size: int) -> _Parts:
 
 
 def _allowed(graph: Graph, links: IntArray, arity: int) -> FloatArray:
-    """Returns the tables of rules over so many variables: 0 where a rule holds, and inf, as `row_holds` decides."""
+    """Returns the tables of rules over `arity` variables: 0 where a rule holds, else inf, as `row_holds` decides."""
     chosen = np.flatnonzero(links == arity)
     weight = np.zeros((len(chosen), 2, 2))  # by rule, variable and label
     sizes = sizes_of(graph.row_first)[chosen]
@@ -133,10 +127,6 @@ def _pack(graph: Graph, parts: _Parts, ones: _Parts, own: FloatArray, ruled: boo
     n_parts = np.bincount(pair_of, minlength=n_pairs)
     plain = (n_parts == 1) & (n_labels[pair_low] == 2) & (n_labels[pair_high] == 2)
     plain[pair_of[parts.own == 1]] = False
-    form, each = np.full(n_pairs, -1), np.stack([parts.at, steps[:, 0], steps[:, 1]], axis=1)[order]
-    forms, form[plain] = np.unique(each[offsets(n_parts)[:-1][plain]], axis=0, return_inverse=True)
-    if SHARED * len(forms) > n_pairs:  # few pairs share one
-        form, forms = np.full(n_pairs, -1), each[:0]
     tail = np.concatenate([pair_low, pair_high])
     by_tail = stable_order(tail, n_variables)  # the arcs as they will be numbered
     number = np.empty(2 * n_pairs, dtype=np.int64)
@@ -146,10 +136,6 @@ def _pack(graph: Graph, parts: _Parts, ones: _Parts, own: FloatArray, ruled: boo
         pair_high=pair_high,
         pair_arc=number[:n_pairs],
         plain=plain,
-        form=form,
-        form_at=forms[:, 0],
-        form_low=forms[:, 1],
-        form_high=forms[:, 2],
         part_first=offsets(n_parts),
         part_at=parts.at[order],
         part_low=steps[order, 0],

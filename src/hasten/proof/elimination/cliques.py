@@ -1,8 +1,8 @@
-"""Pairs of labels that exclude each other: where every two of some do, one rule says so of all.
+"""Cliques: where every two of several labels exclude each other, one rule replaces the rules over pairs.
 
-Pairs are weak: each of two may be half of what they must not both be, and no bound objects. A rule over all of them
-does. So rows over two labels make way for *cliques*, rules that at most one of some labels is chosen, before anything
-is bounded. Which labellings are valid does not change.
+Rules over pairs give weak bounds: in the relaxation half of each label may be chosen. So rows over two labels make way
+for *cliques*, rules that at most one of several labels is chosen, before anything is bounded. Which labellings are
+valid does not change.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Exclusions:
     rows: dict[tuple[int, int], list[int]] = field(default_factory=dict)  # that say so, by pairs of nodes
 
     def add(self, left: Node, right: Node, row: int) -> None:
-        """Adds what a row says."""
+        """Adds the pair that a row excludes."""
         a, b = sorted(self._number(node) for node in (left, right))
         self.near[a] |= 1 << b
         self.near[b] |= 1 << a
@@ -56,7 +56,7 @@ class Exclusions:
 
 
 def grown(clique: list[int], common: int, near: Sequence[int]) -> list[int]:
-    """Returns a clique with some of the nodes that all of it exclude: it grows by what leaves most to add."""
+    """Returns a clique grown by its `common` neighbours, first by the one that leaves most others to add."""
     while common:
         nodes = list(bits(common))
         leaves = [(near[node] & common).bit_count() for node in nodes]

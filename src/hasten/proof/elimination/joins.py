@@ -1,7 +1,7 @@
 """Joins: the sums that a step of an elimination takes, wherever its tables are.
 
-Most steps of a plan look alike, and so do those of different structures: the same tables meet in the same way. What
-such a step adds up is a `Join`, worked out once; a plan (`hasten.proof.elimination.plan`) consists of joins and of the
+Most steps of a plan look alike, and so do steps of different structures: the same tables meet in the same way. The
+sums of such a step are a `Join`, worked out once. A plan (`hasten.proof.elimination.plan`) consists of joins and of the
 places where each reads.
 """
 
@@ -21,7 +21,7 @@ MAX_JOINS = 32 * 2**20  # bytes of joins that are kept for other structures
 
 
 class Pattern:
-    """Which tuples a table allows; tables that allow the same ones share it."""
+    """Which tuples a table allows; tables that allow the same tuples share it."""
 
     def __init__(self, allowed: BoolArray) -> None:
         self.allowed = allowed  # an axis per slot
@@ -36,7 +36,7 @@ class Pattern:
 
 
 def pattern_of(allowed: BoolArray) -> Pattern:
-    """Returns the pattern of a table, one for all that allow the same."""
+    """Returns the pattern of a table, one for all tables that allow the same tuples."""
     key = allowed.shape, allowed.tobytes()
     pattern = _PATTERNS.get(key)
     if pattern is None:
@@ -55,7 +55,7 @@ class FactorTable(NamedTuple):
 
 
 SILENT, STATIC, DERIVED = range(3)  # all that it allows costs nothing, so never read; the problem's; one of a step's
-Part = tuple[Pattern, tuple[int, ...], int]  # a table in a join: what it allows, the axes of its slots, its role
+Part = tuple[Pattern, tuple[int, ...], int]  # a table in a join: its pattern, the axes of its slots, its role
 Signature = tuple[tuple[int, ...], int, tuple[Part, ...]]
 
 

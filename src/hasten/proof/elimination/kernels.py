@@ -1,8 +1,8 @@
 """Carrying out a planned elimination: minimising variables out, and putting them back.
 
-Step `n` eliminates one variable, or two at once: for each labelling of their neighbours (an *entry* of a derived
-table) the least, over their allowed labels, of the labels' costs and the table entries that these read. Steps that
-differ only in which variables and tables they are about have the same *form*, which is there once.
+Step `n` eliminates one variable, or two at once: for each labelling of their neighbours (an *entry* of a derived table)
+the least, over their allowed labels, of the labels' costs and the table entries that these read. Steps that differ only
+in their variables and the places of their tables share a *form*, which is stored once.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Plan(Record):
     scope: IntArray  # (slots,) the neighbours at the time
     stride: IntArray  # (slots,)
     base_first: IntArray  # (N + 1,) step n reads the tables that start at base[base_first[n]:base_first[n + 1]]:
-    base: IntArray  # first those of the problem, then derived ones
+    base: IntArray  # first tables of the problem, then derived ones
     form: IntArray  # (N,)
     # forms
     n_static: IntArray  # (M,) how many entries of the problem's tables each sum reads
@@ -41,13 +41,12 @@ class Plan(Record):
     sum_partner: IntArray  # (sums,) and of its partner
     read_at: IntArray  # (M,) where its reads start
     reads: IntArray  # sum after sum: places in each of the tables that are read
-    # forms of one variable with one neighbour at most: all tables are over the variable alone, but for one at most
-    shared: IntArray  # (M,) which of the tables read is over both; -1: none; -2: the form is another
-    joint: IntArray  # (M,) the same, where everything is allowed; else -1
+    # forms of one variable with one neighbour that allow all: one table is over both, others over the variable alone
+    joint: IntArray  # (M,) which of the tables read is over both; -1: the form is another
     joint_out: IntArray  # (M,) how far apart the labels of the neighbour are in it
     joint_in: IntArray  # (M,) and those of the variable
-    n_labels: IntArray  # (M,) how many those are
-    # what is left
+    n_labels: IntArray  # (M,) how many labels the variable has
+    # the rest
     constant: IntArray  # entries without neighbours: parts of the total
     keep: IntArray  # (kept,) the variables that are left, in order
     keep_label: IntArray  # (kept labels,) their label numbers
@@ -58,13 +57,13 @@ class Plan(Record):
 
 
 plan_at = viewer(Plan)
-MANY_RULES = 4  # there are many if there is one for every so many variables
+MANY_RULES = 4  # there are many if there is one for this many variables
 LOOK_AFTER = 16  # steps, at the stop flag
 
 
 @dataclass(frozen=True, eq=False)
 class Reduction:
-    """A plan, and the graph of what it leaves."""
+    """A plan, and the graph of the rest that it leaves."""
 
     plan: Plan
     graph: Graph
@@ -113,7 +112,7 @@ class Reduction:
 
     @cached_property
     def size(self) -> int:
-        """How many labels, listed tuples and cells of rows are left: what a sweep goes through."""
+        """How many labels, listed tuples and cells of rows are left, which a sweep goes through."""
         graph = self.graph
         tuples = sizes_of(graph.list_first)[graph.listing[graph.table_at >= 0]]
         return len(graph.cell_first) + int(tuples.sum()) + len(graph.cell_row)
@@ -211,7 +210,7 @@ def least_joint(plan: Plan, cost: FloatArray, table: FloatArray, work: FloatArra
 def eliminate(
     plan: Plan, cost: FloatArray, table: FloatArray, work: FloatArray, kept_cost: FloatArray, watch: IntArray
 ) -> float:
-    """Carries a plan out: fills the derived tables and the costs of what is left; returns the constant part.
+    """Carries a plan out: fills the derived tables and the costs of the rest; returns the constant part.
 
     Returns nan if it was stopped before the end.
     """
@@ -239,7 +238,7 @@ def eliminate(
 def restore(
     plan: Plan, cost: FloatArray, table: FloatArray, work: FloatArray, kept: IntArray, labels: IntArray
 ) -> None:
-    """Labels every variable, given those that are left: the eliminated ones in reverse, each at its least."""
+    """Labels every variable, given the labels of the rest: the eliminated ones in reverse, each at its least."""
     for x in range(plan.keep.size):
         labels[plan.keep[x]] = kept[x]
     for m in range(plan.variable.size):

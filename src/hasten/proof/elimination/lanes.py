@@ -1,7 +1,7 @@
 """Carrying out one plan for eight problems at once: they lie side by side, as lanes (`hasten.jit.records`).
 
-What `hasten.proof.elimination.kernels` does to one problem happens here to eight of one structure with the same tables,
-sum by sum in the same order, so that the numbers are the same. What it takes to follow the plan is shared by the eight.
+`hasten.proof.elimination.kernels` works on one problem. The kernels here work on eight of one structure with the same
+tables, sum by sum in the same order, so that the numbers are the same. The eight share the work of following the plan.
 """
 
 from __future__ import annotations
@@ -17,14 +17,13 @@ from hasten.proof.elimination.kernels import LOOK_AFTER, Plan
 from hasten.support.arrays import FloatArray, IntArray
 
 MANY_SUMS = 64  # of a step with a joint table: its choices are not kept but found again along the answer
-FEW = 8  # entries, or labels, that are looked through for all eight problems at once, to find those chosen
 
 
 class Lanes(NamedTuple):
     """Scratch space for eight problems; all but the last are lanes."""
 
     cost: FloatArray  # (labels,)
-    sums: FloatArray  # (labels,) costs with what is added of tables over the variable alone
+    sums: FloatArray  # (labels,) costs with the tables over the variable alone
     work: FloatArray  # (entries,) derived tables
     choice: FloatArray  # (entries,) the label chosen at each entry; with a partner, the number of the sum
     labels: FloatArray  # (variables,) labels, as floats
@@ -49,7 +48,7 @@ def put_in_lanes(graph: Graph, cost: FloatArray, scratch: Lanes) -> None:
 
 @inlined_kernel
 def minimise_lanes(plan: Plan, table: FloatArray, scratch: Lanes, n: int, m: int) -> None:
-    """Carries out step `n`, of the form `m`, sum by sum, and keeps what was chosen."""
+    """Carries out step `n`, of the form `m`, sum by sum, and keeps the choices."""
     paired, n_static, n_derived = plan.partner[n] >= 0, plan.n_static[m], plan.n_derived[m]
     label_at, partner_at, base = plan.label_at[n], plan.partner_at[n], plan.base_first[n]
     derived = base + n_static
@@ -86,11 +85,11 @@ def has_many_sums(plan: Plan, n: int, m: int) -> bool:
 
 @inlined_kernel
 def add_own(plan: Plan, table: FloatArray, scratch: Lanes, n: int, m: int) -> None:
-    """Adds up, for each label of the variable of step `n`, what is its own: its cost, and tables over it alone."""
-    shared, first, base, n_static = plan.shared[m], plan.label_at[n], plan.base_first[n], plan.n_static[m]
-    end, so_far = first + plan.n_labels[m], scratch.cost
-    for x in range(n_static + plan.n_derived[m]):
-        if x == shared:
+    """Adds up, for each label of the variable of step `n`, its cost and the tables over the variable alone."""
+    joint, first, base, n_static = plan.joint[m], plan.label_at[n], plan.base_first[n], plan.n_static[m]
+    end, so_far, n_tables = first + plan.n_labels[m], scratch.cost, n_static + plan.n_derived[m]
+    for x in range(n_tables):
+        if x == joint:
             continue
         at = plan.base[base + x] - first
         if x < n_static:
@@ -100,36 +99,34 @@ def add_own(plan: Plan, table: FloatArray, scratch: Lanes, n: int, m: int) -> No
             for i in range(first, end):
                 store(scratch.sums, i, load(so_far, i) + load(scratch.work, at + i))
         so_far = scratch.sums
-    if n_static + plan.n_derived[m] == (shared >= 0):  # nothing was added
+    if n_tables == 1:  # nothing was added
         for i in range(first, end):
             store(scratch.sums, i, load(so_far, i))
 
 
 @inlined_kernel
-def minimise_shared(plan: Plan, table: FloatArray, scratch: Lanes, n: int, m: int) -> None:
-    """Carries out step `n`, of one variable with one neighbour or none, and keeps what was chosen."""
+def minimise_few_lanes(plan: Plan, table: FloatArray, scratch: Lanes, n: int, m: int) -> None:
+    """Carries out step `n`, of a form with a joint table and few sums, and keeps the choices."""
     add_own(plan, table, scratch, n, m)
-    first, out, entry, sums = plan.label_at[n], plan.out_first[n], plan.entry_at[m], plan.sum_at[m]
-    shared, step_out, step_in = plan.shared[m], plan.joint_out[m], plan.joint_in[m]
-    start = plan.base[plan.base_first[n] + shared] if shared >= 0 else 0
+    first, out, joint, n_labels = plan.label_at[n], plan.out_first[n], plan.joint[m], plan.n_labels[m]
+    start, step_out, step_in = plan.base[plan.base_first[n] + joint], plan.joint_out[m], plan.joint_in[m]
     for e in range(plan.out_first[n + 1] - out):
-        least, chosen = spread(np.inf), spread(0.0)
-        for c in range(sums + plan.sum_first[entry + e], sums + plan.sum_first[entry + e + 1]):
-            i = plan.sum_label[c]
-            value = load(scratch.sums, first + i)
-            if shared >= plan.n_static[m]:
-                value = value + load(scratch.work, start + e * step_out + i * step_in)
-            elif shared >= 0:
-                value = value + spread(table[start + e * step_out + i * step_in])
+        least, chosen, at = spread(np.inf), spread(0.0), start + e * step_out
+        for i in range(n_labels):
+            if joint >= plan.n_static[m]:
+                value = load(scratch.sums, first + i) + load(scratch.work, at)
+            else:
+                value = load(scratch.sums, first + i) + spread(table[at])
             chosen = where_less(value, least, spread(float(i)), chosen)
             least = lesser(value, least)
+            at += step_in
         store(scratch.work, out + e, least)
         store(scratch.choice, out + e, chosen)
 
 
 @inlined_kernel
-def minimise_joint_lanes(plan: Plan, table: FloatArray, scratch: Lanes, n: int, m: int) -> None:
-    """Carries out step `n`, of a form with a joint table: four entries at a time, for as long as there are four."""
+def minimise_many_lanes(plan: Plan, table: FloatArray, scratch: Lanes, n: int, m: int) -> None:
+    """Carries out step `n`, of a form with a joint table and many sums: four entries at a time while there are four."""
     add_own(plan, table, scratch, n, m)
     out, first, sums, n_labels = plan.out_first[n], plan.label_at[n], scratch.sums, plan.n_labels[m]
     joint, base = plan.joint[m], plan.base_first[n]
@@ -170,9 +167,9 @@ def eliminate_lanes(plan: Plan, table: FloatArray, scratch: Lanes, watch: IntArr
             return False
         m = plan.form[n]
         if has_many_sums(plan, n, m):
-            minimise_joint_lanes(plan, table, scratch, n, m)
-        elif plan.shared[m] == -1 or plan.joint[m] >= 0:  # where `eliminate` too adds what is shared last
-            minimise_shared(plan, table, scratch, n, m)
+            minimise_many_lanes(plan, table, scratch, n, m)
+        elif plan.joint[m] >= 0:
+            minimise_few_lanes(plan, table, scratch, n, m)
         else:
             minimise_lanes(plan, table, scratch, n, m)
     constant = spread(0.0)
@@ -188,17 +185,8 @@ def restore_lanes(plan: Plan, table: FloatArray, scratch: Lanes) -> None:
     for x in range(plan.variable.size):
         n = plan.variable.size - 1 - x
         m, out, v, u = plan.form[n], plan.out_first[n], plan.variable[n], plan.partner[n]
-        n_out = plan.out_first[n + 1] - out
         if has_many_sums(plan, n, m):
             trace_joint(plan, table, scratch, n, m)
-        elif u < 0 and n_out <= FEW:
-            entry = spread(0.0)
-            for a in range(plan.scope_first[n], plan.scope_first[n + 1]):
-                entry = entry + spread(float(plan.stride[a])) * load(scratch.labels, plan.scope[a])
-            label = load(scratch.choice, out)
-            for e in range(1, n_out):
-                label = where_equal(entry, spread(float(e)), load(scratch.choice, out + e), label)
-            store(scratch.labels, v, label)
         else:
             for lane in range(WIDTH):
                 e = out
@@ -231,21 +219,14 @@ def trace_joint(plan: Plan, table: FloatArray, scratch: Lanes, n: int, m: int) -
 
 @kernel
 def add_costs(graph: Graph, plan: Plan, table: FloatArray, scratch: Lanes) -> None:
-    """Adds up what the labels of each problem cost, in the order of `hasten.kernels.score.total_cost`."""
+    """Adds up the costs of the labels of each problem, in the order of `hasten.kernels.score.total_cost`."""
     total = spread(0.0)
     for v in range(graph.order.size):
-        first, n_labels = graph.first[v], graph.first[v + 1] - graph.first[v]
-        if n_labels <= FEW:
-            label, value = load(scratch.labels, v), load(scratch.cost, first)
-            for i in range(1, n_labels):
-                value = where_equal(label, spread(float(i)), load(scratch.cost, first + i), value)
-        else:
-            for lane in range(WIDTH):
-                label_at = first + int(scratch.labels[WIDTH * v + lane])
-                scratch.line[2 * WIDTH + lane] = scratch.cost[WIDTH * label_at + lane]
-            value = load(scratch.line, 2)
-        total = total + value
-    for x in range(plan.priced.size):  # what others allow costs nothing
+        for lane in range(WIDTH):
+            label_at = graph.first[v] + int(scratch.labels[WIDTH * v + lane])
+            scratch.line[2 * WIDTH + lane] = scratch.cost[WIDTH * label_at + lane]
+        total = total + load(scratch.line, 2)
+    for x in range(plan.priced.size):  # other tables only forbid
         f = plan.priced[x]
         for lane in range(WIDTH):
             at = graph.table_at[f]

@@ -34,15 +34,15 @@ from hasten.proof.elimination.kernels import Plan, Reduction
 from hasten.support.arrays import IntArray, all_of, ints, offsets, ranges, sizes_of
 
 FEW_SUMS = 768  # that eliminating a variable may always take, unless a limit is given
-FEW_LEFT = 192  # the same, where that leaves variables: what is left would be joined more densely
-SWEEPS = 16  # what leaving it costs at least: so many sweeps over the tuples of its tables
-MOST_ENTRIES = 2**22  # labellings to look through for those that tables allow
+FEW_LEFT = 192  # where that leaves variables, which would be joined more densely
+SWEEPS = 16  # over the tuples of its tables: the least cost of leaving a variable
+MOST_ENTRIES = 2**22  # labellings of a step, of which tables allow some
 SKIPPED = -1  # the price of a variable that was not worth its price
 MAX_SCOPE = 32  # how many variables these may range over
 NO_STEPS: Fields = {
     **dict.fromkeys(("variable", "partner", "label_at", "partner_at", "scope", "stride", "base", "form"), NO_INTS),
     **dict.fromkeys(("n_static", "n_derived", "entry_at", "sum_first", "sum_at", "sum_label", "sum_partner"), NO_INTS),
-    **dict.fromkeys(("read_at", "reads", "shared", "joint", "joint_out", "joint_in", "n_labels"), NO_INTS),
+    **dict.fromkeys(("read_at", "reads", "joint", "joint_out", "joint_in", "n_labels"), NO_INTS),
     **dict.fromkeys(("out_first", "scope_first", "base_first"), offsets(())),
 }
 
@@ -56,7 +56,7 @@ def addresses(structures: Iterable[Structure], max_join: int | None) -> IntArray
 def reduce(compiled: Compiled, max_join: int | None = None) -> Reduction:
     """Plans the elimination of every variable that takes at most `max_join` sums; made once.
 
-    None eliminates what is cheaper to eliminate than to leave.
+    None eliminates the variables that are cheaper to eliminate than to leave.
     """
     return compiled.made(_reduce, max_join)
 
@@ -97,7 +97,7 @@ class Step(NamedTuple):
     around: list[int]  # the neighbours
     join: Join
     tables: list[int]  # their numbers
-    at: list[int]  # where those start that are read, in the order in which they are
+    at: list[int]  # where the tables that are read start, in the order of reading
 
 
 class Elimination:
@@ -150,7 +150,7 @@ class Elimination:
         return len(self.sizes) - 1
 
     def run(self) -> Reduction:
-        """Eliminates the cheapest variable again and again; returns the plan, and the graph of what it leaves."""
+        """Eliminates the cheapest variable again and again; returns the plan, and the graph of the rest."""
         self.eliminate()
         return self._finish()
 
@@ -271,7 +271,7 @@ class Elimination:
             self.constants.append(at)
 
     def _finish(self) -> Reduction:
-        """Returns the plan, and the graph of what it leaves."""
+        """Returns the plan, and the graph of the rest."""
         graph, sizes = self.graph, sizes_of(self.graph.first)
         is_kept = np.ones(len(sizes), dtype=bool)
         is_kept[[v for step in self.steps for v in step.group]] = False
@@ -300,7 +300,7 @@ class Elimination:
         return Reduction(plan, small)
 
     def step_fields(self) -> Fields:
-        """Returns the fields of a plan that say what to add up."""
+        """Returns the fields of a plan for its sums."""
         steps, first = self.steps, ints(self.first)
         numbers: dict[Join, int] = {}
         form = ints(numbers.setdefault(step.join, len(numbers)) for step in steps)
@@ -330,7 +330,6 @@ class Elimination:
             "sum_partner": _chained([join.labels[-2] if join.n_inside == 2 else 0 * join.labels[-1] for join in forms]),
             "read_at": offsets(join.n_combos * len(join.order) for join in forms)[:-1],
             "reads": _chained([join.reads for join in forms]),
-            "shared": shared,
             "joint": np.where([join.allows_all for join in forms], np.maximum(shared, -1), -1),
             "joint_out": joint_out,
             "joint_in": joint_in,
@@ -355,7 +354,7 @@ def _priced(graph: Graph) -> IntArray:
     """Returns the factors whose tables do more than forbid."""
     starts = np.zeros(len(graph.table) + 1, dtype=bool)
     starts[graph.soft_at] = True
-    return starts[graph.table_at].nonzero()[0]  # of those without a table, -1 finds the last one, where none starts
+    return starts[graph.table_at].nonzero()[0]  # a factor without a table has -1: the last place, where none starts
 
 
 def _chained(parts: Sequence[IntArray]) -> IntArray:

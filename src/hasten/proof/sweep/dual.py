@@ -38,7 +38,7 @@ class Dual(NamedTuple):
     row_low: FloatArray  # (R,) scratch space: ranges
     row_high: FloatArray  # (R,)
     smallest: FloatArray  # (SPACE + NOTED V,) scratch space of multipliers
-    watch: IntArray  # (3,) the stop flag (`hasten.proof.outcome`)
+    watch: IntArray  # (3,) the stop flag (`hasten.support.clock`)
 
 
 @kernel
@@ -194,7 +194,7 @@ def safe_bound(graph: Graph, cost: FloatArray, table: FloatArray, dual: Dual) ->
 
 @inlined_kernel
 def belief_anew(graph: Graph, cost: FloatArray, dual: Dual, v: int, at: int) -> tuple[float, float]:
-    """Returns what label `at` of variable `v` costs with all messages and multipliers, and the sum of magnitudes."""
+    """Returns the cost of label `at` of variable `v` with all messages and multipliers, and the sum of magnitudes."""
     value, size = cost[at], abs(cost[at])
     for x in range(graph.touch_first[v], graph.touch_first[v + 1]):
         message = dual.message[graph.message_at[graph.touch[x]] + at - graph.first[v]]
@@ -211,10 +211,10 @@ def belief_anew(graph: Graph, cost: FloatArray, dual: Dual, v: int, at: int) -> 
 def sum_anew(graph: Graph, cost: FloatArray, table: FloatArray, dual: Dual, renew: bool) -> tuple[float, float]:
     """Returns a bound that holds in spite of rounding, and how far rounding can put its sum off.
 
-    Messages and multipliers are taken as the floating-point numbers they are: any will do. All terms are summed
-    anew from the original costs, together with the sum S of their magnitudes; n additions are off by less than
-    n * eps * S (twice the usual bound), which is taken off, and what products lose that underflow. A sum that overflows
-    gives -inf. Where they should be renewed, beliefs are set to these sums.
+    Messages and multipliers are taken as the floating-point numbers they are: any will do. All terms are summed anew
+    from the original costs, together with the sum S of their magnitudes; n additions are off by less than n * eps * S
+    (twice the usual bound), which is taken off, and so is the loss of products that underflow. A sum that overflows
+    gives -inf. With `renew`, beliefs are set to these sums.
     """
     total, size, n_terms = 0.0, 0.0, graph.cell_row.size + 4
     for v in range(graph.order.size):
@@ -249,7 +249,7 @@ def sum_anew(graph: Graph, cost: FloatArray, table: FloatArray, dual: Dual, rene
 
 @inlined_kernel
 def row_part(graph: Graph, r: int, u: float) -> float:
-    """Returns what row `r` with a multiplier adds to the bound."""
+    """Returns the part of row `r` with a multiplier in the bound."""
     if u > 0.0:
         return float(-u * graph.row_most[r])
     if u < 0.0:
@@ -287,7 +287,7 @@ def factor_minimum(graph: Graph, table: FloatArray, f: int, dual: Dual) -> tuple
 
 @inlined_kernel
 def pair_marginals(graph: Graph, table: FloatArray, f: int, belief: FloatArray, marginal: FloatArray) -> None:
-    """Lowers the min-marginals of both variables to what the tuples of factor `f`, a pair, cost with beliefs."""
+    """Lowers the min-marginals of both variables to the costs of the tuples of factor `f`, a pair, with beliefs."""
     a, listing, table_at = graph.scope_first[f], graph.listing[f], graph.table_at[f]
     one, other = graph.first[graph.scope[a]], graph.first[graph.scope[a + 1]]
     after, at = graph.message_at[a + 1] - graph.message_at[a], graph.list_label_at[listing]

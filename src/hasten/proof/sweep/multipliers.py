@@ -33,7 +33,7 @@ def update_rows(graph: Graph, belief: FloatArray, multiplier: FloatArray, scratc
 
 @kernel
 def update_row(graph: Graph, r: int, belief: FloatArray, multiplier: FloatArray, scratch: FloatArray) -> None:
-    """Raises the bound along the multiplier of row `r`; what the labels of its variables cost was noted."""
+    """Raises the bound along the multiplier of row `r`; the cheapest labels of its variables were noted."""
     counts = graph.row_counts[r] == 1 and graph.row_first[r] < graph.row_first[r + 1]
     limit = graph.row_most[r] if graph.row_most[r] < np.inf else graph.row_least[r]
     if counts and 0.0 < limit < MAX_COUNT:
@@ -75,7 +75,7 @@ def two_least(values: FloatArray, begin: int, end: int) -> tuple[float, float, i
 
 @inlined_kernel
 def note(graph: Graph, v: int, belief: FloatArray, scratch: FloatArray) -> None:
-    """Notes what the two cheapest labels of a variable cost, and which is the cheapest."""
+    """Notes the costs of the two cheapest labels of a variable, and which label is the cheapest."""
     least, second, chosen = two_least(belief, graph.first[v], graph.first[v + 1])
     noted = SPACE + NOTED * v
     scratch[noted], scratch[noted + 1], scratch[noted + 2] = least, second, chosen
@@ -83,7 +83,7 @@ def note(graph: Graph, v: int, belief: FloatArray, scratch: FloatArray) -> None:
 
 @inlined_kernel
 def note_change(graph: Graph, v: int, at: int, before: float, belief: FloatArray, scratch: FloatArray) -> None:
-    """Notes the same once one label of a variable has changed its cost, going through all of them only if it must."""
+    """Renews these notes once one label has changed its cost; goes through all labels only if it must."""
     noted, value = SPACE + NOTED * v, belief[at]
     least, second = scratch[noted], scratch[noted + 1]
     if scratch[noted + 2] == at:
@@ -101,9 +101,9 @@ def note_change(graph: Graph, v: int, at: int, before: float, belief: FloatArray
 
 @inlined_kernel
 def sides(graph: Graph, r: int, c: int, belief: FloatArray, scratch: FloatArray) -> tuple[float, float, int]:
-    """Returns what the variable of cell `c` of row `r` costs inside the row and outside, and the next one's first cell.
+    """Returns the least cost of the variable of cell `c` in row `r` and outside, and the next variable's first cell.
 
-    That is -1 where its labels have different weights.
+    The cell is -1 where the labels of the variable have different weights.
     """
     v, c1, weight = graph.row_variable[c], graph.row_first[r + 1], graph.row_weight[c]
     if c + 1 == c1 or graph.row_variable[c + 1] != v:
@@ -156,7 +156,7 @@ def level(graph: Graph, r: int, belief: FloatArray, multiplier: FloatArray, smal
 
 @kernel
 def best_price(low: float, high: float, n_cheaper: int, n_all: int, smallest: FloatArray) -> float:
-    """Returns the middle of the best multipliers; `smallest`: what being counted costs variables, cheapest first."""
+    """Returns the middle of the best multipliers, given the `smallest` costs of being counted, cheapest first."""
     if high < np.inf and n_cheaper >= high:
         k = int(high)
         least, most = 0.0 if low < high else -np.inf, np.inf
@@ -180,7 +180,7 @@ def best_price(low: float, high: float, n_cheaper: int, n_all: int, smallest: Fl
 def walk(graph: Graph, r: int, belief: FloatArray, multiplier: FloatArray, turns: FloatArray) -> tuple[bool, float]:
     """Returns whether the breakpoints of row `r` are known, and by how much its multiplier best changes."""
     u, n = multiplier[r], 0
-    up, down = 0.0, 0.0  # what variables add where the multiplier is a little more than it is, or less
+    up, down = 0.0, 0.0  # what variables add if the multiplier is a little larger, or smaller
     c, c1 = graph.row_first[r], graph.row_first[r + 1]
     while c < c1:
         weight = graph.row_weight[c]

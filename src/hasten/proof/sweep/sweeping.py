@@ -1,9 +1,9 @@
 """Sweeping until a labelling is proved: after each sweep (`hasten.proof.sweep.dual`), labels are read off beliefs.
 
 Beliefs decode greedily, one variable after the other. Where rows are all there is to keep, but for few tables, the
-cheapest labels of all variables often keep them, and need no decoding. Sweeps end once few labels are *open*: those
-that cost less, above their variable's cheapest, than lies between the bound and the best labelling. No others are in a
-better one, and a dive (`hasten.proof.branch.dive`) is done with few of them sooner than the next sweep.
+cheapest labels of all variables often keep them, and need no decoding. Sweeps end once few labels are *open*: they cost
+less, above their variable's cheapest, than the gap between the bound and the best labelling. No other labels are in a
+better labelling, and a dive (`hasten.proof.branch.dive`) is done with few of them sooner than the next sweep.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def take_better(instance: Instance, labels: IntArray, best_cost: float, known: K
 
 @kernel
 def decode(graph: Graph, table: FloatArray, dual: Dual, labels: IntArray) -> bool:
-    """Labels greedily by beliefs, and what completed factors add to them, within the constraints; false if stuck."""
+    """Labels greedily by beliefs and completed factors, within the constraints; false if stuck."""
     if not start_ranges(graph, dual.row_low, dual.row_high):
         return False
     for t in range(graph.order.size):
@@ -101,7 +101,7 @@ def cheapest_fit(graph: Graph, dual: Dual, labels: IntArray) -> bool:
 
 @kernel
 def found_by(instance: Instance, dual: Dual, labels: IntArray) -> float:
-    """Labels by beliefs; returns what that costs, inf where it breaks a constraint."""
+    """Labels by beliefs; returns the cost, inf where a constraint is broken."""
     graph, cost, table = instance
     if cheapest_fit(graph, dual, labels):
         total = total_cost(graph, cost, table, labels)

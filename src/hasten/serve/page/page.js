@@ -98,6 +98,8 @@ function line(body, hue, places) {
     body.append(...places.map((place) => svg("circle", { class: "dot", colour: hue, r: 2.4, cx: place.split(",")[0], cy: place.split(",")[1] })));
 }
 
+const silent = () => state.trust.trusted === undefined && !state.total.agreement; // nothing that would have to be trusted
+
 const whoAnswered = () => chart({
   title: "Who answered", about: "Share of each source.", top: 1, ticks: shares,
   keys: sources().map((source) => [source, colour(source)]),
@@ -119,6 +121,10 @@ function agreement() {
   const bottom = Math.max(0, Math.floor(10 * least) / 10 - (least < 0.1 ? 0 : 0.1)), shift = (share) => Math.max(0, share - bottom);
   const keys = [["agreement with the black box, 95% limits", "var(--c0)", true]];
   if (allowed !== undefined && allowed !== null) keys.push([`promised: ${percent(allowed)}`, "var(--bad)", true]);
+  if (silent()) return chart({
+    title: "Proved", about: "Share of the answers that are proved optimal.", top: 1, ticks: shares, keys: [["proved", "var(--c2)", true]],
+    draw: (body, x, y, windows) => line(body, "var(--c2)", points(windows, x, y, (each) => each.proved / size(each))),
+  });
   return chart({
     title: "Agreement", about: "Audited answers that are the black box's.", top: 1 - bottom, keys,
     ticks: [0, 0.5, 1].map((at) => [at * (1 - bottom), percent(bottom + at * (1 - bottom), 0)]),
@@ -164,7 +170,7 @@ function point(n) {
   drawCharts();
 }
 function reading() {
-  if (cursor === null || !state.windows[cursor]) return "";
+  if (cursor === null || !state.windows[cursor]) return "Point at a window, or use ← and → in the charts, to read it.";
   const each = state.windows[cursor], by = Object.entries(each.by).map(([source, n]) => `${plain(source)} ${whole(n)}`).join(", ");
   const { agreement: found } = each;
   const agreed = found ? `; ${percent(found.estimate)} of ${plural(found.n, "audit")} agreed (limits ${percent(found.low)} to ${percent(found.high)})` : "";
@@ -188,19 +194,21 @@ function draw() {
   find("name").textContent = name;
   document.title = `${trust.trusted === false ? "⚠ " : ""}${name} · hasten`;
   find("about").textContent = plain(`${model.kind ?? "model"}${version} · ${recorded ? "recorded over" : "up for"} ${seconds(state.now)}`);
-  const status = find("status"), silent = trust.trusted === undefined;
+  const status = find("status");
   status.className = `status ${trust.trusted === false ? "bad" : "good"}`;
-  status.textContent = trust.trusted === false ? "The black box answers" : silent ? "Serving" : "Trusted";
+  status.textContent = trust.trusted === false ? "The black box answers" : trust.trusted === undefined ? "Serving" : "Trusted";
   const alarm = find("alarm"), suspect = trust.suspect;
   alarm.hidden = trust.trusted !== false || !(trust.alarm || suspect);
   if (!alarm.hidden) alarm.replaceChildren(el("strong", {}, "The black box seems to have changed."),
     plain(trust.alarm ?? ""), suspect && !String(trust.alarm ?? "").includes("may be wrong") ? ` Answers ${whole(suspect[0])} to ${whole(suspect[1])} may be wrong.` : "");
-  const own = n - asked(total.by) - (total.by.nobody ?? 0), found = total.agreement;
+  const own = n - asked(total.by) - (total.by.nobody ?? 0);
+  const found = state.windows.findLast((each) => each.agreement)?.agreement; // of late: what came before may be mended
   const tiles = [
     [whole(n), n === 1 ? "answer" : "answers"],
     [n ? percent(own / n) : "–", "answered without the black box"],
     [n ? whole(Math.max(0, n - total.calls)) : "–", `calls saved of ${whole(n)}`],
-    [found ? percent(found.estimate) : "–", found ? `of ${plural(found.n, "audit")} agree (${percent(found.low)} to ${percent(found.high)})` : "agreement: no audits yet"],
+    silent() ? [n ? percent(total.proved / n) : "–", "proved optimal"] :
+      [found ? percent(found.estimate) : "–", found ? `of the last ${plural(found.n, "audit")} agree (${percent(found.low)} to ${percent(found.high)})` : "agreement: no audits yet"],
     [seconds(total.seconds.median), `half of the answers; 95% within ${seconds(total.seconds.p95)}`],
   ];
   find("tiles").replaceChildren(...tiles.map(([value, words]) => el("li", {}, el("b", {}, value), el("span", {}, words))));

@@ -13,10 +13,11 @@ from hasten.errors import CorpusError
 from hasten.proof.certifier import Certifier
 from hasten.search.beam import greedy
 from hasten.tasks.entity_relation.data.corpus import Sentence
-from hasten.tasks.entity_relation.data.formats.jsonl import from_json
+from hasten.tasks.entity_relation.data.formats.jsonl import from_object
 from hasten.tasks.entity_relation.labelling import in_words
 from hasten.tasks.entity_relation.tagger import Tagger
 from hasten.tasks.entity_relation.task import variable_names
+from hasten.tasks.text.lines import parse_object
 from hasten.trace.drawing import on_a_page, paragraphs
 from hasten.trace.events import Trace
 
@@ -116,7 +117,7 @@ def explain(tagger: Tagger, sentence: Sentence, *, width: int | None = None, the
 def read_sentence(text: str) -> Sentence:
     """Reads a sentence as someone types it: a JSON object as in files, or words with the entities in brackets."""
     if text.lstrip().startswith("{"):
-        return from_json(text, "1")
+        return from_object(parse_object(text), "1")
     tokens: list[str] = []
     spans: list[tuple[int, int]] = []
     for piece in re.split(r"(\[[^\[\]]*\])", text):

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,7 +18,6 @@ from hasten.support.arrays import BoolArray, IntArray, offsets
 from hasten.tasks.entity_relation.data.columns import Columns, Row
 from hasten.tasks.entity_relation.data.corpus import JOINT, Relation, Sentence
 from hasten.tasks.entity_relation.data.formats.jsonl import Line, encode_lines
-from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.task import EntityRelationTask
 from hasten.tasks.text.words import Vocabulary
 
@@ -114,16 +113,12 @@ class Labeller:
         """Changes with whatever can change an answer."""
         return self.tagger.digest
 
-    def warm(self) -> None:
-        """Labels some made-up sentences, which takes the kernels that others take."""
-        self.answer(Columns.of(list(generate(8, seed=0, labelled=False))))
-
     def begin(self, shard: int) -> None:
         """Begins a shard; nothing is drawn here."""
 
     def read(self, piece: Any) -> Columns:
         """Reads sentences; one thread may read while another answers."""
-        return Columns.read(piece.entries(), self.vocabulary)
+        return Columns.read(piece, self.vocabulary)
 
     def answer(self, items: Columns) -> tuple[list[Line], Counter[str]]:
         """Returns the labelled sentences as lines, and counts."""
@@ -145,7 +140,7 @@ class Labeller:
         found = self._speedup.predict(
             task.batch(text.n_entities, scorer.lazy(text) if searches else scorer.costs(text)[0])
         )
-        labels = list[Any](all_in_words(task, found.labels, text.n_entities))
+        labels: list[Any] = all_in_words(task, found.labels, text.n_entities)
         without = np.isin(found.status, numbered(*WITHOUT_ANSWER)) & ~found.valid
         for p in np.flatnonzero(without).tolist():
             labels[p], status = None, STATUSES[found.status[p]]
@@ -165,26 +160,26 @@ class Labeller:
 
 def in_words(task: EntityRelationTask, labels: IntArray, n_entities: int) -> Labels:
     """Returns a labelling's entity types, and the relations that there are as (source, target, name)."""
-    return next(all_in_words(task, labels, np.array([n_entities])))
+    return all_in_words(task, labels, np.array([n_entities]))[0]
 
 
-def all_in_words(task: EntityRelationTask, labels: IntArray, n_entities: IntArray) -> Iterator[Labels]:
-    """Yields types and relations of many sentences; `labels` are flat, those of one sentence after those of another."""
+def all_in_words(task: EntityRelationTask, labels: IntArray, n_entities: IntArray) -> list[Labels]:
+    """Returns the types and relations of many sentences, whose labels are flat, one sentence after the other."""
     span_at, variable_at = offsets(n_entities), offsets(n_entities**2)
     of_spans = np.arange(span_at[-1]) + np.repeat(variable_at[:-1] - span_at[:-1], n_entities)
-    types = [task.entity_labels[i] for i in labels[of_spans].tolist()]
+    types = tuple(map(task.entity_labels.__getitem__, labels[of_spans].tolist()))
+    found: list[Labels] = [(types[start:end], ()) for start, end in pairwise(span_at.tolist())]
+    relations: dict[int, list[Relation]] = {}
     related = labels != len(task.relation_labels) - 1
     related[of_spans] = False
-    relations: dict[int, list[Relation]] = {}
     places = np.flatnonzero(related)
-    arguments = _arguments(places, variable_at, n_entities)
     names = [label.split(JOINT) for label in task.relation_labels]
+    arguments = _arguments(places, variable_at, n_entities)
     for (p, source, target), label in zip(arguments, labels[places].tolist(), strict=True):
-        for name in names[label]:
-            relations.setdefault(p, []).append((source, target, name))
-    ends = span_at.tolist()
-    for p in range(len(n_entities)):
-        yield tuple(types[ends[p] : ends[p + 1]]), tuple(relations.get(p, ()))
+        relations.setdefault(p, []).extend((source, target, name) for name in names[label])
+    for p, mine in relations.items():
+        found[p] = found[p][0], tuple(mine)
+    return found
 
 
 def _arguments(places: IntArray, variable_at: IntArray, n_entities: IntArray) -> Iterator[tuple[int, int, int]]:

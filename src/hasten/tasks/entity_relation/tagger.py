@@ -19,7 +19,7 @@ from hasten.speedup.persistence import content, of_content
 from hasten.speedup.predictor import Speedup
 from hasten.speedup.skipping import problems_needed
 from hasten.support import forms
-from hasten.support.checks import brief, check_number, check_whole, check_width
+from hasten.support.checks import brief, check_number
 from hasten.support.files import output_directory
 from hasten.support.forms import Tensors, digest_of, format_of, load_tensors, reading, save_tensors
 from hasten.support.terminal import Tell, tell_nobody
@@ -28,38 +28,11 @@ from hasten.tasks.entity_relation.extraction import Box, read_black_box, train_b
 from hasten.tasks.entity_relation.labelling import Labelled, Labeller
 from hasten.tasks.entity_relation.task import BlackBox, EntityRelationTask
 
-FORMAT = "hasten.tagger/3"
+FORMAT = "hasten.tagger/4"
 KIND = "labeller of entities and relations"  # as errors call it: a tagger is what `hasten tag` trains
 MAX_NODES = 20_000  # of branching, before the solver is asked
 SPEEDUP = "speedup/"  # begins the names of what a file holds of the speedup
 LEARNING_LIMIT = 2.0  # seconds for a sentence that is only learned from
-
-
-@dataclass(frozen=True)
-class TrainingSettings:
-    """How a labeller is trained.
-
-    black_box
-        "structured": linear, trained with inference in the loop; "independent": without; "neural…": a network.
-    width
-        Of the beam in search mode, at least 1.
-    risk
-        Share of answers that theta may change, from 0.0001 to 0.5.
-    seed
-        Fixes all that is drawn.
-    """
-
-    black_box: str = BlackBox.STRUCTURED
-    width: int = 2
-    risk: float = 0.01
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.black_box not in list(BlackBox):
-            raise ProblemError(f"A black box is {BlackBox.choices()}, not {brief(self.black_box)}.")
-        check_width(self.width)
-        check_number("risk", self.risk)
-        check_whole("seed", self.seed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,25 +63,31 @@ class Tagger:
         unlabeled: Sequence[Sentence] = (),
         *,
         task: EntityRelationTask | None = None,
-        settings: TrainingSettings = TrainingSettings(),
+        black_box: str = BlackBox.STRUCTURED,
+        width: int = 2,
+        risk: float = 0.01,
+        seed: int = 0,
         tell: Tell = tell_nobody,
     ) -> Tagger:
         """Trains a black box on labelled sentences, then fits a speedup to what it says of these and of unlabeled ones.
 
         Without a task it is the paper's where the labels are, and taken from the labelled sentences where they are not.
-        A tenth of the sentences, new to the black box where there is enough text, calibrates theta.
+        The `black_box` is one of `BlackBox`; `width` is that of the beam in search mode. A tenth of the sentences, new
+        to the black box where there is enough text, calibrates theta, which may change a share `risk` of the answers.
         """
-        task, risk, seed = task or EntityRelationTask.fitting(labelled), settings.risk, settings.seed
+        if black_box not in list(BlackBox):
+            raise ProblemError(f"A black box is {BlackBox.choices()}, not {brief(black_box)}.")
+        check_number("risk", risk)
+        search, task = Search(width), task or EntityRelationTask.fitting(labelled)
         taught, fresh = labelled, unlabeled
         if not unlabeled and _n_held_out(len(labelled)) >= problems_needed(risk):
             fresh, taught = split(labelled, _n_held_out(len(labelled)) / len(labelled), seed)
-        scorer = train_black_box(settings.black_box, taught, task, seed=seed, tell=tell)
+        scorer = train_black_box(black_box, taught, task, seed=seed, tell=tell)
         text = scorer.read([*taught, *fresh])
         tell("Scoring the text to learn from", None)
         batch = task.batch(text.n_entities, scorer.costs(text)[0])
         tell("Learning the speedup", None)
-        search, limits = Search(settings.width), Limits(LEARNING_LIMIT, max_nodes=MAX_NODES)
-        trust = Trust(audit=0.0, min_agreement=None)
+        limits, trust = Limits(LEARNING_LIMIT, max_nodes=MAX_NODES), Trust(audit=0.0, min_agreement=None)
         speedup = Speedup(task.schema, answer=search, trust=trust, limits=limits, seed=seed)
         cut = len(batch) - min(_n_held_out(len(batch)), len(fresh) or len(batch))
         speedup.fit(batch.select(np.arange(cut)))
@@ -193,5 +172,5 @@ def _n_held_out(n: int) -> int:
 
 def check_place(path: Path) -> None:
     """Refuses a place that holds something else than a labeller, which may be replaced."""
-    if os.path.lexists(path) and format_of(path) not in (FORMAT, "hasten.tagger/1", "hasten.tagger/2"):
+    if os.path.lexists(path) and not (format_of(path) or "").startswith("hasten.tagger/"):
         raise ModelError(f"{path} is there already, and is not a {KIND}. Choose another place.")

@@ -73,15 +73,6 @@ class Model(StrEnum):
         return cls.PAPER_SPEEDUP if paper else cls.SPEEDUP
 
 
-class Labeller(StrEnum):
-    """Who labelled an example sentence."""
-
-    GREEDY = "greedy"
-    SPEEDUP = "speedup"
-    ILP = "ilp"
-    GOLD = "gold"
-
-
 Arguments = Mapping[str, Collection[tuple[str, str]]]
 
 PAPER_ENTITIES = ("person", "location", "organization", "none")

@@ -14,14 +14,21 @@ from itertools import product
 from typing import Any, NamedTuple
 
 from hasten.kernels.search.nodes import FORCED
-from hasten.support.words import Html, join, tag
+from hasten.support.words import Html, tag
 from hasten.tasks.evaluation.page import number
 
 NEAR_ONE = 0.004  # how far from 1 the "near one" axis ends its stretch
 LETTER = 7.6  # the width of a letter of a label, about
 LEFT, RIGHT, TOP, BOTTOM = 72.0, 16.0, 14.0, 50.0  # margins
 DIGITS = ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 5, 7))  # the ticks of a log axis: as few as give three
-WRITABLE = 0.06  # a part of a bar of at least this share has room for a number
+MARKERS = (  # of the colours 1 to 6
+    "m-4.4 0a4.4 4.4 0 1 0 8.8 0a4.4 4.4 0 1 0 -8.8 0z",
+    "m-4 -4h8v8h-8z",
+    "m0 -5.2l5 9h-10z",
+    "m0 -5.6l5.6 5.6-5.6 5.6-5.6-5.6z",
+    "m0 5.2l5-9h-10z",
+    "m-1.8 -5.4h3.6v3.6h3.6v3.6h-3.6v3.6h-3.6v-3.6h-3.6v-3.6h3.6z",
+)
 
 Box = tuple[float, float, float, float]  # left, top, right and bottom of what something covers
 
@@ -36,9 +43,8 @@ class Point(NamedTuple):
     hollow: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
-    """Points of one colour (1 to 6) and its marker, filled or hollow, joined by a line, solid or dashed, or by none.
+class Series(NamedTuple):
+    """Points of one colour (1 to 6) and its marker, joined by a line, solid or dashed, or by none.
 
     A series without marks is a line to compare others with.
     """
@@ -51,10 +57,16 @@ class Series:
     dashed: bool = False
     marks: bool = True
 
-    @property
-    def style(self) -> str:
-        """The class of its line."""
-        return "line dashed" if self.dashed else "line"
+    def path(self, shape: Any, **place: object) -> Html:
+        """Returns its line, of any shape."""
+        style = f"stroke:var(--c{self.colour})"
+        return tag(shape, class_="line dashed" if self.dashed else "line", style=style, **place)
+
+    def marker(self, x: float, y: float, hollow: bool = False) -> Html:
+        """Returns its marker."""
+        paint = f"var(--c{self.colour})"
+        style = f"fill:var(--card);stroke:{paint}" if hollow or self.hollow else f"fill:{paint}"
+        return tag("path", class_="mark", style=style, d=f"M{x:.1f} {y:.1f}{MARKERS[(self.colour - 1) % 6]}")
 
 
 class Axis(NamedTuple):
@@ -137,14 +149,11 @@ def figure(title: str, x: Axis, y: Axis, series: Sequence[Series], caption: str,
     sizes = {"broad": (1000, 440), "narrow": (380, 520)} if wide else {"broad": (460, 300), "narrow": (340, 270)}
     legend = []
     for each in [each for each in series if each.points]:
-        line = tag("path", class_=each.style, style=f"stroke:var(--c{each.colour})", d="M1 7H25") if each.line else None
-        sample = join(line, _marker(each.colour, 13, 7, each.hollow) if each.marks else None)
+        sample = each.path("path", d="M1 7H25") if each.line else None, each.marker(13, 7) if each.marks else None
         legend.append(tag("li", tag("svg", sample, class_="key", viewBox="0 0 26 14", aria_hidden="true"), each.name))
-    return tag(
-        "figure", tag("h3", title), tag("ul", legend, class_="legend"),
-        [tag("div", draw(title, x, y, series, *size), class_=kind) for kind, size in sizes.items()],
-        tag("figcaption", caption), class_="wide" if wide else None,
-    )  # fmt: skip
+    drawn = [tag("div", draw(title, x, y, series, *size), class_=kind) for kind, size in sizes.items()]
+    parts = tag("h3", title), tag("ul", legend, class_="legend"), drawn, tag("figcaption", caption)
+    return tag("figure", *parts, class_="wide" if wide else None)
 
 
 def draw(title: str, x: Axis, y: Axis, series: Sequence[Series], width: int, height: int) -> Html:
@@ -152,72 +161,54 @@ def draw(title: str, x: Axis, y: Axis, series: Sequence[Series], width: int, hei
     known = [[point for point in each.points if x.holds(point.x) and y.holds(point.y)] for each in series]
     if not any(known):
         return tag("p", "Nothing was measured for this figure.", class_="empty")
-    numbers = [[(float(point.x), float(point.y)) for point in points] for points in known]
-    flat = [each for points in numbers for each in points]
+    flat = [(float(point.x), float(point.y)) for points in known for point in points]
     right, bottom = width - RIGHT, height - BOTTOM
     across, up = Scale.over(x, (a for a, _ in flat), LEFT, right), Scale.over(y, (b for _, b in flat), bottom, TOP)
-    lines, marks, labels, taken = [], [], [], list[Box]()
-    for each, points in zip(series, numbers, strict=True):
-        at = [(across(a), up(b)) for a, b in points]
-        taken += [(px - 5, py - 5, px + 5, py + 5) for px, py in at if each.marks]
-        path = " ".join(f"{px:.1f},{py:.1f}" for (px, py), (a, _) in zip(at, points, strict=True)
-                        if x.kind != "log" or a > 0.0)  # fmt: skip
-        if each.line and len(at) > 1:
-            lines.append(tag("polyline", class_=each.style, style=f"stroke:var(--c{each.colour})", points=path))
-    for each, mine, values in zip(series, known, numbers, strict=True):
-        for point, (a, b) in zip(mine, values, strict=True) if each.marks else ():
-            said = f"{point.name or each.name}. {x.label}: {a:,.4g}, {y.label}: {b:,.4g}"
-            shape = _marker(each.colour, across(a), up(b), each.hollow or point.hollow)
-            marks.append(tag("g", tag("title", said), shape))
-            labels.append(_label(point.label, across(a), up(b), taken, right, bottom))
-    grid = []
+    grid, lines, marks, labels, taken = [], [], [], list[Html | None](), list[Box]()
     for value in up.ticks():
         grid.append(tag("path", class_="grid", d=f"M{LEFT} {up(value):.1f}H{right}"))
         grid.append(tag("text", f"{value:,.10g}", class_="tick end", x=LEFT - 8, y=up(value) + 4))
     for value in across.ticks():
         grid.append(tag("path", class_="grid", d=f"M{across(value):.1f} {TOP}V{bottom}"))
         grid.append(tag("text", f"{value:,.10g}", class_="tick", x=across(value), y=bottom + 17))
+    grid.append(_label_of(x, (LEFT + right) / 2, height - 8))
+    grid.append(_label_of(y, 13, (TOP + bottom) / 2, " rotate(-90)"))
+    for each, points in zip(series, known, strict=True):
+        at = [(across(float(point.x)), up(float(point.y))) for point in points]
+        path = [f"{px:.1f},{py:.1f}" for (px, py), point in zip(at, points, strict=True)
+                if x.kind != "log" or point.x > 0.0]  # fmt: skip
+        lines.append(each.path("polyline", points=" ".join(path)) if each.line and len(at) > 1 else None)
+        for point, (px, py) in zip(points, at, strict=True) if each.marks else ():
+            said = f"{point.name or each.name}. {x.label}: {point.x:,.4g}, {y.label}: {point.y:,.4g}"
+            marks.append((point.label, px, py, tag("g", tag("title", said), each.marker(px, py, point.hollow))))
+            taken.append((px - 5, py - 5, px + 5, py + 5))
+    labels = [_label(text, px, py, taken, (LEFT, TOP - 8, right, bottom)) for text, px, py, _ in marks]
     return tag(
-        "svg", grid,
-        tag("text", x.label + " (log)" * (x.kind == "log"), class_="axis", x=(LEFT + right) / 2, y=height - 8),
-        tag("text", y.label + " (log)" * (y.kind == "log"), class_="axis",
-            transform=f"translate(13 {(TOP + bottom) / 2:.1f}) rotate(-90)"),
-        lines, labels, marks,  # marks cover the lines that lead to them
+        "svg", grid, lines, labels, [mark for *_, mark in marks],  # marks cover the lines that lead to them
         class_="chart", role="img", viewBox=f"0 0 {width} {height}", aria_label=title,
     )  # fmt: skip
 
 
-def _marker(colour: int, x: float, y: float, hollow: bool = False) -> Html:
-    """Returns the marker of a colour: each has its own shape."""
-    paint = f"fill:var(--card);stroke:var(--c{colour})" if hollow else f"fill:var(--c{colour})"
-    paths = {
-        2: "m-4 -4h8v8h-8z",
-        3: "m0 -5.2l5 9h-10z",
-        4: "m0 -5.6l5.6 5.6-5.6 5.6-5.6-5.6z",
-        5: "m0 5.2l5-9h-10z",
-        6: "m-1.8 -5.4h3.6v3.6h3.6v3.6h-3.6v3.6h-3.6v-3.6h-3.6v-3.6h3.6z",
-    }
-    path = paths.get(colour, "m-4.4 0a4.4 4.4 0 1 0 8.8 0a4.4 4.4 0 1 0 -8.8 0z")
-    return tag("path", class_="mark", style=paint, d=f"M{x:.1f} {y:.1f}{path}")
+def _label_of(axis: Axis, x: float, y: float, turned: str = "") -> Html:
+    words = axis.label + " (log)" * (axis.kind == "log")
+    return tag("text", words, class_="axis", transform=f"translate({x:.1f} {y:.1f}){turned}")
 
 
-def _label(text: str, x: float, y: float, taken: list[Box], right: float, bottom: float) -> Html | None:
+def _label(text: str, x: float, y: float, taken: list[Box], room: Box) -> Html | None:
     """Returns a label right of, left of, above or below its point: the first of these that covers nothing.
 
     None if every place is taken: a label over another is not read, and the mark says its name.
     """
-    if not text:
-        return None
     wide = LETTER * len(text) + 2
     aside = 8 + wide / 2
-    places = [(x + aside, y), (x - aside, y), (x, y - 14), (x, y + 14)]
-    places += [(x + way * aside, y + up) for up in (-11, 11, -22, 22) for way in (1, -1)] + [(x, y - 27), (x, y + 27)]
-    boxes = [(mx - wide / 2, my - 6, mx + wide / 2, my + 6) for mx, my in places]
-    inside = [box for box in boxes if box[0] > LEFT and box[2] <= right and box[1] >= TOP - 8 and box[3] <= bottom]
-    for box in inside:
-        if not any(box[0] < b[2] and b[0] < box[2] and box[1] < b[3] and b[1] < box[3] for b in taken):
+    places = [(x + aside, y), (x - aside, y), (x, y - 14), (x, y + 14), (x, y - 27), (x, y + 27)]
+    places += [(x + way * aside, y + up) for up in (-11, 11, -22, 22) for way in (1, -1)]
+    for mx, my in places if text else ():
+        box = mx - wide / 2, my - 6, mx + wide / 2, my + 6
+        inside = box[0] > room[0] and box[1] >= room[1] and box[2] <= room[2] and box[3] <= room[3]
+        if inside and not any(box[0] < b[2] and b[0] < box[2] and box[1] < b[3] and b[1] < box[3] for b in taken):
             taken.append(box)
-            return tag("text", text, class_="name", x=(box[0] + box[2]) / 2, y=box[1] + 10)
+            return tag("text", text, class_="name", x=mx, y=my + 4)
     return None
 
 
@@ -231,7 +222,7 @@ def how_proved(proofs: Mapping[str, Mapping[str, object]]) -> Html:
     for name, parts in counts.items():
         total = sum(parts.values())
         stack = [
-            tag("i", f"{n / total:.0%}" if n > WRITABLE * total else None, class_=f"c{colours[part]}",
+            tag("i", f"{n / total:.0%}" if n > 0.06 * total else None, class_=f"c{colours[part]}",
                 style=f"flex-grow:{n}", title=f"{n:,} {part}")
             for part, n in parts.items() if n
         ]  # fmt: skip
@@ -239,3 +230,13 @@ def how_proved(proofs: Mapping[str, Mapping[str, object]]) -> Html:
     caption = "Each step is taken only where the one before left something open. Hover for numbers."
     title, legend = tag("h3", "How the answers were proved"), tag("ul", keys, class_="legend")
     return tag("figure", title, legend, shown, tag("figcaption", caption), class_="wide")
+
+
+def time_by_size(sizes: Sequence[Mapping[str, Any]], unit: str) -> Html:
+    """Returns how the time of each method grows with the size of inputs."""
+    colours = {"ILP": 5, "certified": 1, "greedy search": 2, "beam 2": 3}
+    keys = dict.fromkeys(key for row in sizes for key in row if key not in (unit, "sentences"))
+    series = [Series(key, [Point(row.get(unit), row.get(key)) for row in sizes], colours.get(key, 6)) for key in keys]
+    x, y = Axis(f"{unit} of an input"), Axis("µs per input, inference", "log")
+    caption = "Inference from given costs in batches, models built before. Large inputs are few."
+    return figure("Time against size", x, y, series, caption)

@@ -24,9 +24,9 @@ from hasten.errors import SolverTooSmall
 from hasten.jit.tiers import AUTO, DRIVERS, TIER
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
-from hasten.model.solution import Solution, Solutions
+from hasten.model.solution import Solution, Solutions, Source
 from hasten.solvers import Solver, make_solver
-from hasten.solvers.failures import OnError
+from hasten.solvers.base import OnError
 from hasten.speedup.black_box import prove_or_solve
 from hasten.support.arrays import BoolArray, FloatArray, IntArray
 from hasten.support.terminal import Tell, steps, tell_nobody
@@ -113,11 +113,8 @@ class Ilp:
 
     def answer(self, batch: Batch, tell: Tell = tell_nobody) -> Solutions:
         """Solves all problems, one after the other."""
-        answers = []
-        for problem in problems_of(batch):
-            answers.append(self.solve(problem))
-            tell(f"Solving by {self.name}", len(answers) / len(batch))
-        return Solutions.of(batch, answers)
+        problems = steps(tell, f"Solving by {self.name}", problems_of(batch))
+        return Solutions.of(batch, [self.solve(problem) for problem in problems])
 
     def fresh(self) -> Ilp:
         """Returns one that has solved nothing yet, but knows which sizes are too large."""
@@ -129,47 +126,13 @@ class Ilp:
         return {name: counts[name] for name in dict.fromkeys((self.name, *counts)) if counts[name]}
 
 
-class Passes:
-    """Passes over the test inputs, each by new solvers whose models were built before the clock started."""
-
-    def __init__(self, ilp: Ilp) -> None:
-        self.ilp = ilp
-        self.building: list[float] = []  # milliseconds, of each pass
-        self.solving: dict[str, list[float]] = {}  # likewise, by solver
-        self.by_size: dict[int, list[float]] = {}  # of each problem, by its number of variables
-
-    def ready(self, batch: Batch) -> Callable[[], None]:
-        """Builds the models, and returns a function that solves every problem once, in their order."""
-        ilp, problems = self.ilp.fresh(), problems_of(batch)
-        self.building.append(timed(lambda: ilp.prepare(problems))[1])
-        asked = [(problem, ilp.whose(problem)) for problem in problems]
-
-        def solve() -> None:
-            total: dict[str, float] = {}
-            for problem, solver in asked:
-                elapsed = timed(partial(solver.solve, problem))[1]
-                total[solver.name] = total.get(solver.name, 0.0) + elapsed
-                self.by_size.setdefault(problem.n_variables, []).append(elapsed)
-            for name, elapsed in total.items():
-                self.solving.setdefault(name, []).append(elapsed)
-
-        return solve
-
-
-def who_answered(counts: Mapping[str, int], asked: str) -> str:
-    """Says how many inputs each solver answered, where that was not the solver that was `asked` alone."""
-    rest = ", ".join(f"{name} {n:,}" for name, n in counts.items() if name != asked)
-    return rest and f"{asked} answered {counts.get(asked, 0):,}, {rest} that are too large for it"
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Method:
     """A row of the results: how a method prepares the inputs before the clock starts, and answers them."""
 
     model: str
     ready: Ready
-    answers: Solutions | None = None  # to the test inputs in their own order, where they are known
-    first: float = 0.0  # milliseconds that these took
+    answers: Solutions | None = None  # to the inputs in their own order, where these are known; timed once a run then
     lazy: bool = False  # it computes its own costs, so that features are part of its time
     about: Row = field(default_factory=dict)  # fields of its row
     after: Callable[[], Row] = dict  # fields that are known when all is timed
@@ -210,53 +173,48 @@ class TestSet(ABC):
         """Computes these costs, to be timed."""
 
     @cached_property
-    def passes(self) -> Passes:
-        """Passes of the ILP solver over the inputs, and their times."""
-        return Passes(self.ilp)
+    def ilp_ms(self) -> dict[int, list[float]]:
+        """The milliseconds of every call of the ILP solver that was timed, by number of variables."""
+        return {}
 
     def by_ilp(self, model: str, **about: Any) -> Method:
         """Returns the ILP solver itself as a method: each pass has new models, built before the clock starts."""
-        passes, answered_by = self.passes, self.ilp.count(problems_of(self.batch))
-        late = int((~self.answers.optimal).sum())
-        said = [who_answered(answered_by, self.ilp.name), f"{late:,} not solved within the limit" if late else ""]
+        answered_by, late, building = self.ilp.count(problems_of(self.batch)), ~self.answers.optimal, list[float]()
 
-        def after() -> Row:
-            solving = {name: float(np.mean(each)) for name, each in passes.solving.items()}
-            return {"building_ms": float(np.mean(passes.building)), "solving_ms": solving}
+        def ready(inputs: Any) -> Callable[[], None]:
+            ilp, problems = self.ilp.fresh(), problems_of(self.problems(inputs))
+            building.append(timed(lambda: ilp.prepare(problems))[1])
 
-        about |= {"solver_calls": len(self.answers), "answered_by": answered_by, "note": "; ".join(filter(None, said))}
-        ready = lambda inputs: passes.ready(self.problems(inputs))  # noqa: E731
-        return Method(model, ready, self.answers, math.inf, about=about, after=after)  # timed once a run
+            def solve() -> None:
+                for problem in problems:
+                    took = timed(partial(ilp.solve, problem))[1]
+                    self.ilp_ms.setdefault(problem.n_variables, []).append(took)
+
+            return solve
+
+        others = ", ".join(f"{name} {n:,}" for name, n in answered_by.items() if name != self.ilp.name)
+        said = [f"{others} that are too large for {self.ilp.name}" if others else ""]
+        said.append(f"{late.sum():,} not solved within the limit" if late.any() else "")
+        about |= {"answered_by": answered_by, "note": "; ".join(filter(None, said))}
+        after = lambda: {"building_ms": float(np.mean(building))}  # noqa: E731
+        return Method(model, ready, self.answers, about=about, after=after)
 
     def certified(self, model: str, **about: Any) -> Method:
         """Returns the method that proves its answers, and asks the ILP solver where it cannot."""
-        inputs = self.shuffled(None)
 
-        def prove(inputs: Any, ilp: Ilp) -> tuple[Solutions, int]:
-            return prove_or_solve(self.problems(inputs), lambda: ilp, on_error=OnError.RAISE)
+        def ready(inputs: Any) -> Callable[[], Solutions]:
+            batch = self.problems(inputs)
+            return lambda: prove_or_solve(batch, lambda: self.ilp, on_error=OnError.RAISE)[0]
 
-        (answers, n_calls), first = timed(partial(prove, inputs, self.ilp))
-        again = timed(partial(prove, inputs, self.ilp))[1]  # no structure is new any more
-        asked = [self.batch[p] for p in np.flatnonzero(~answers.proved).tolist()]
-
-        def ready(inputs: Any) -> Callable[[], Any]:
-            ilp = self.ilp.fresh() if asked else self.ilp
-            ilp.prepare(asked)
-            return partial(prove, inputs, ilp)
-
-        about |= {"solver_calls": n_calls, "answered_by": self.ilp.count(asked)}
-        return Method(model, ready, answers, again, about=about | {"building_ms": max(0.0, first - again)})
+        return Method(model, ready, about=about)
 
     def measure(self, methods: Sequence[Method], stage: str, *, rounds: int = ROUNDS) -> list[Measured]:
         """Lets all methods answer, timed in turns, and returns a row for each."""
         tell, inputs = self.how.tell, self.shuffled(None)
         tell(stage, 0.0)
-        tried = [
-            (each.answers, each.first) if each.answers is not None else timed(each.ready(inputs)) for each in methods
-        ]
-        first = [time for _, time in tried]
-        if compile_used():
-            first = [each.first if math.isinf(each.first) else timed(each.ready(inputs))[1] for each in methods]
+        answers = [each.ready(inputs)() if each.answers is None else each.answers for each in methods]
+        compile_used()
+        first = [timed(each.ready(inputs))[1] if each.answers is None else math.inf for each in methods]
         features, *times = time_in_turns(
             [lambda inputs: lambda: self.features(inputs), *(each.ready for each in methods)],
             self.shuffled,
@@ -268,8 +226,8 @@ class TestSet(ABC):
         )
         tell(stage, 1.0)
         return [
-            self._measured(each, answers, None if each.lazy else features, inference)
-            for each, (answers, _), inference in zip(methods, tried, times, strict=True)
+            self._measured(each, found, None if each.lazy else features, inference)
+            for each, found, inference in zip(methods, answers, times, strict=True)
         ]
 
     def by_size(self, searches: Mapping[str, Search], sizes: IntArray, unit: str) -> list[Row]:
@@ -278,9 +236,8 @@ class TestSet(ABC):
         for size in steps(self.how.tell, "Measuring by size", np.unique(sizes).tolist()):
             some = self.batch.select(np.flatnonzero(sizes == size))
             copies = some.select(np.tile(np.arange(len(some)), max(1, 2000 // max(1, int(some.variable_at[-1])))))
-            ilp = [np.mean(self.passes.by_size[problem.n_variables]) for problem in problems_of(some)]
-            row: Row = {unit: size, "sentences": len(some), "ilp": 1000 * float(np.mean(ilp))}
-            row["ilp_by"] = self.ilp.whose(some[0]).name
+            ilp = [np.mean(self.ilp_ms[problem.n_variables]) for problem in problems_of(some)]
+            row: Row = {unit: size, "sentences": len(some), "ILP": 1000 * float(np.mean(ilp))}
             for name, search in searches.items():
                 search(copies)
                 row[name] = 1000 * min(timed(partial(search, copies))[1] for _ in range(self.how.runs)) / len(copies)
@@ -297,7 +254,7 @@ class TestSet(ABC):
             "validity": float(found.valid.mean()),
             "exact_match": float(same_answers(found, self.answers).mean()),
             "proved": float(found.proved.mean()),
-            "solver_calls": 0,
+            "solver_calls": int(found.by(Source.SOLVER).sum()),
             "costs_computed": float(found.n_costs.sum() / max(1, found.batch.variable_at[-1])),
             "time_ms": float(total.mean()),
             "time_ms_std": float(total.std(ddof=1)) if len(total) > 1 else 0.0,
@@ -306,17 +263,15 @@ class TestSet(ABC):
             "building_ms": None,
             "note": "",
             "answered_by": {},
-            "solving_ms": {},
         }
         return Measured(row | method.about | method.after(), counts, self.scores)
 
 
-def compile_used() -> bool:
-    """Compiles the drivers that were interpreted so far, so that compiled code is timed; says if there were any."""
-    used = [driver for driver in DRIVERS if TIER == AUTO and driver.dispatcher is None and driver.seconds]
-    for driver in used:
-        driver.compile()
-    return bool(used)
+def compile_used() -> None:
+    """Compiles the drivers that were interpreted so far, so that compiled code is timed."""
+    for driver in DRIVERS:
+        if TIER == AUTO and driver.dispatcher is None and driver.seconds:
+            driver.compile()
 
 
 def same_answers(found: Solutions, reference: Solutions) -> BoolArray:

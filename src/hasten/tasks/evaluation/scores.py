@@ -30,25 +30,9 @@ from hasten.support.environment import package_version
 from hasten.support.files import write_whole
 from hasten.support.terminal import Tell, printable, tell_nobody
 from hasten.support.words import Html, count, join, tag
+from hasten.tasks.evaluation import page
 from hasten.tasks.evaluation.measuring import in_words
-from hasten.tasks.evaluation.page import (
-    Column,
-    Entry,
-    Line,
-    Tile,
-    column,
-    fixed,
-    html_table,
-    limits,
-    page,
-    percent,
-    score,
-    terminal_table,
-    text,
-    what_was_run,
-    whole,
-    write_page,
-)
+from hasten.tasks.evaluation.page import Column, Entry, Line, column
 from hasten.tasks.evaluation.study import N_RESAMPLES, TAILS
 from hasten.tasks.task import Model
 
@@ -216,8 +200,8 @@ NOTHING, OTHERS = "no label", "other labels"
 
 COLUMNS = [
     Column("label", lambda row: printable(str(row["label"]))),
-    *(column(name, f"n_{name}", whole) for name in ("gold", "found", "right")),
-    *(score(head, head.lower()) for head in ("precision", "recall", "F1")),
+    *(column(name, f"n_{name}", page.whole) for name in ("gold", "found", "right")),
+    *(page.score(head, head.lower()) for head in ("precision", "recall", "F1")),
 ]
 
 
@@ -227,9 +211,9 @@ def _lines(kind: Entry) -> list[Line]:
 
 def show_evaluation(found: Evaluation, console: Console) -> None:
     """Prints the scores of each label, and what else is known of the answers."""
-    interval = Column("95% of F1", lambda row: limits(row, "f1"))
+    interval = Column("95% of F1", lambda row: page.limits(row, "f1"))
     for name, kind in found.kinds.items():
-        console.print(terminal_table([*COLUMNS, interval], _lines(msgspec.to_builtins(kind)), f"every {name}"))
+        console.print(page.terminal_table([*COLUMNS, interval], _lines(msgspec.to_builtins(kind)), f"every {name}"))
     console.print(
         f"{count(found.n, 'sentence')}: {found.n_exact / found.n:.1%} right in every label, "
         f"{found.n_valid / found.n:.1%} valid, {found.n_proved / found.n:.1%} proved, "
@@ -243,32 +227,35 @@ def write_evaluation(found: dict[str, Any], out: Path) -> tuple[Path, Path]:
     """Writes the same as JSON, and as a page with a picture of what is confused; returns both paths."""
     data, shown = out / "evaluation.json", out / "evaluation.html"
     write_whole(data, json.dumps(found, indent=1).encode())
-    write_page(render(found), shown)
+    page.write_page(render(found), shown)
     return data, shown
 
 
 def render(found: Entry) -> str:
     """Returns the page for the content of `evaluation.json`."""
     about, kinds = found["about"], found["kinds"]
-    tiles: list[Tile] = [
-        (fixed(kind["micro"]["f1"]), f"F1 of every {name}", limits(kind["micro"], "f1")) for name, kind in kinds.items()
+    tiles: list[page.Tile] = [
+        (page.fixed(kind["micro"]["f1"]), f"F1 of every {name}", page.limits(kind["micro"], "f1"))
+        for name, kind in kinds.items()
     ]
-    tiles.append((percent(found["exact"]), "of the sentences are right in every label", "compared with gold"))
-    tiles.append((percent(found["valid"]), "of the answers keep every constraint", text(about.get("mode"))))
+    tiles.append((page.percent(found["exact"]), "of the sentences are right in every label", "compared with gold"))
+    tiles.append((page.percent(found["valid"]), "of the answers keep every constraint", page.text(about.get("mode"))))
     lead = (
-        f"{whole(found['n'])} labelled sentences of {text(about.get('source'))}, answered by the model "
-        f"{text(about.get('model'))}. Intervals are 95% intervals by the bootstrap over sentences."
+        f"{page.whole(found['n'])} labelled sentences of {page.text(about.get('source'))}, answered by the model "
+        f"{page.text(about.get('model'))}. Intervals are 95% intervals by the bootstrap over sentences."
     )
     said = (found.get("unreachable") or {}).get("in_words")
     macro = "Macro F1, the mean over labels that have gold"
     sections = {
-        f"Every {name}": join(html_table(COLUMNS, _lines(kind)), tag("p", f"{macro}: {fixed(kind['macro_f1'])}."))
+        f"Every {name}": join(
+            page.html_table(COLUMNS, _lines(kind)), tag("p", f"{macro}: {page.fixed(kind['macro_f1'])}.")
+        )
         for name, kind in kinds.items()
     }
     sections |= {f"What {name} is taken for what": _confusion(kind["confused"]) for name, kind in kinds.items()}
     sections |= {"Gold that cannot be reached": tag("p", said) if said else Html()}
-    sections |= {"What was run": what_was_run(about)}
-    return page("Evaluation", lead, tiles, sections, about, "evaluation.json")
+    sections |= {"What was run": page.what_was_run(about)}
+    return page.page("Evaluation", lead, tiles, sections, about, "evaluation.json")
 
 
 def _confusion(pairs: Sequence[Entry]) -> Html:
@@ -279,30 +266,28 @@ def _confusion(pairs: Sequence[Entry]) -> Html:
     for each in pairs:
         often.update({label: int(each["n"]) for label in {each["gold"], each["found"]} if label is not None})
     common = {label for label, _ in often.most_common(MOST_LABELS)}
-    grid: Counter[tuple[str, str]] = Counter()
+    grid: dict[str, Counter[str]] = {}
     for each in pairs:
         gold, found = (
             NOTHING if label is None else label if label in common else OTHERS
             for label in (each["gold"], each["found"])
         )
-        grid[gold, found] += int(each["n"])
+        grid.setdefault(gold, Counter())[found] += int(each["n"])
     names = [*sorted(common), *([OTHERS] if len(often) > len(common) else []), NOTHING]
-    rows = []
-    for gold in names:
-        total, cells = sum(grid[gold, found] for found in names), list[Html]()
-        for found in names:
-            if not (n := grid[gold, found]):
-                cells.append(tag("td"))
-                continue
-            share, hue = n / total, "--c3" if gold == found else "--c2"
-            tint = f"background:color-mix(in srgb, var({hue}) {8 + 92 * share:.0f}%, transparent)"
+
+    def taken_for(found: str) -> Column:
+        def cell(row: Entry) -> str:
+            gold, n = row["gold"], row["found"][found]
+            share, hue = n / row["found"].total(), "--c3" if gold == found else "--c2"
+            style = f"background:color-mix(in srgb, var({hue}) {8 + 92 * share:.0f}%, transparent)"
             said = f"{gold} found as {found}: {n:,} ({share:.0%} of its row)"
-            cells.append(tag("td", whole(n), class_="dark" if share >= 0.6 else "", style=tint, title=said))
-        rows.append(tag("tr", tag("th", gold, class_="name"), cells))
-    heads = tag("tr", tag("th"), [tag("th", tag("span", name)) for name in names])
+            return tag("b", page.whole(n), class_="dark" if share >= 0.6 else "", style=style, title=said) if n else ""
+
+        return Column(tag("span", found), cell)
+
+    lines: list[Line] = [({"gold": gold, "found": grid[gold]}, "") for gold in names if gold in grid]
     said = (
         "A row is a gold label, a column what was found in its place; numbers are counts, and a cell is darker the "
         "larger its share of the row."
     )
-    table = tag("table", tag("thead", heads), tag("tbody", rows), class_="confusion")
-    return join(tag("p", said), tag("div", table, class_="scroll"))
+    return join(tag("p", said), page.html_table([column("", "gold"), *map(taken_for, names)], lines, "confusion"))

@@ -88,16 +88,12 @@ def _mean(rows: Sequence[Row], scores: Sequence[str]) -> Row:
     known = {key: [float(one) for one in each if one is not None] for key, each in values.items() if None not in each}
     std = {key: float(np.std(each, ddof=1)) for key, each in known.items()}
     notes = list(dict.fromkeys(str(row["note"]) for row in rows))
-    answered, solving = Counter[str](), Counter[str]()
-    for row in rows:
-        answered.update(row["answered_by"])
-        solving.update(row["solving_ms"])
+    answered = sum((Counter(row["answered_by"]) for row in rows), Counter[str]())
     mean: Row = rows[0] | {key: float(np.mean(each)) for key, each in known.items()}
     mean |= {
         "time_ms_std": std["time_ms"],
         "note": notes[0] if len(notes) == 1 else f"with one seed: {max(notes, key=bool)}",
         "answered_by": dict(answered),
-        "solving_ms": {name: ms / len(rows) for name, ms in solving.items()},
         "std": {key: std[key] for key in std if key not in TIMES},
     }
     if "theta" in mean:

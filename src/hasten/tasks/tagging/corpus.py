@@ -15,18 +15,20 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from hasten.errors import CorpusError
 from hasten.tasks.entity_relation.data.corpus import Sentence
+from hasten.tasks.entity_relation.data.formats import recognise
 from hasten.tasks.entity_relation.data.synthetic import generate as generate_news
-from hasten.tasks.text.lines import MAX_LINE, AnyPath, called, open_lines, parse_object, peek_line, short
+from hasten.tasks.text.lines import MAX_LINE, AnyPath, Lines, called, fitted, open_lines, parse_object
 from hasten.tasks.text.tables import Cells, read_tables
 
 COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")  # of CoNLL-U
 FORMATS = ("conllu", "conll", "jsonl")
+OF_JSON = ("jsonl", "records", "dygie", "spacy")
 NO_TAG = "_"  # what CoNLL-U writes where there is none
 
 
@@ -76,27 +78,20 @@ def read_tagged(
         format = _recognise(path)
     if format not in FORMATS:
         raise CorpusError(f"There is no format {format!r} of tagged text. Choose one of {', '.join(FORMATS)}, or auto.")
-    if format == "jsonl":
-        return _read_jsonl(path, ("tags" if column is None else str(column)) if tags else None, max_line)
-    return _read_columns(path, _column(column, format) if tags else None, max_line, conllu=format == "conllu")
+    key: Any = ("tags" if column is None else str(column)) if format == "jsonl" else _column(column, format)
+    read: Any = {"jsonl": _jsonl, "conllu": _conllu, "conll": _conll}[format]
+
+    def sentences() -> Iterator[Tagged]:
+        with open_lines(path, max_line) as lines:
+            yield from read(lines, key if tags else None)
+
+    return sentences()
 
 
 def _recognise(path: AnyPath) -> str:
-    """Tells the format of a file by its name, or else by its first line that says something."""
-    name = "" if path == "-" else os.path.basename(os.fspath(path)).lower()
-    for ending in ("conllu", "jsonl"):
-        if f".{ending}" in name:
-            return ending
-    if path == "-":
-        line = peek_line() or ""
-    elif os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):  # a pipe is read only once
-        return "conll"
-    else:
-        with open_lines(path) as lines:
-            line = next((line for line in lines if not line.isspace()), "")
-    if line.startswith("{"):
-        return "jsonl"
-    return "conllu" if line.startswith(("# newdoc", "# sent_id", "# text")) or line.count("\t") == 9 else "conll"
+    """Tells the format of a file: what is neither JSON nor CoNLL-U are columns."""
+    found = "conllu" if ".conllu" in os.path.basename(os.fspath(path)).lower() else recognise(path)
+    return "jsonl" if found in OF_JSON else "conllu" if found == "conllu" else "conll"
 
 
 def _column(column: str | int | None, format: str) -> int:
@@ -116,21 +111,36 @@ def _column(column: str | int | None, format: str) -> int:
     return number - 1 if number > 0 else number
 
 
-def _read_columns(path: AnyPath, column: int | None, max_line: int, *, conllu: bool) -> Iterator[Tagged]:
-    def split(line: str) -> Cells | None:
-        return _numbered(line) if conllu else line.split("\t") if "\t" in line else line.split()
+def _conllu(lines: Lines, column: int | None) -> Iterator[Tagged]:
+    for id, rows in read_tables(lines, _numbered, comments=True):
+        words = [cells[1] if len(cells) > 1 else cells[0] for cells in rows]
+        yield _sentence(id, words, [None if (tag := _cell(cells, column)) == NO_TAG else tag for cells in rows])
 
-    for lines, id, rows in read_tables(path, split, max_line, comments=conllu):
-        with lines.entry():
-            words = [cells[1] if conllu and len(cells) > 1 else cells[0] for cells in rows]
-            tags = [_cell(cells, column, conllu) for cells in rows]
-            known = tuple(tag for tag in tags if tag is not None)
-            if known and len(known) < len(words):
-                missing = words[tags.index(None)]
-                raise CorpusError(
-                    f"Sentence {id!r}: the word {missing!r} has no tag, though others have. Give all, or none."
-                )
-            yield Tagged(id, tuple(words), known or None)
+
+def _conll(lines: Lines, column: int | None) -> Iterator[Tagged]:
+    widths = set[int]()  # of lines with more than a word
+
+    def split(line: str) -> Cells:
+        cells = line.split("\t") if "\t" in line else line.split()
+        widths.update({len(cells)} - {1})
+        if len(widths) > 1:
+            raise CorpusError(
+                f"There are lines of {' and of '.join(map(str, sorted(widths)))} columns. Is it running text? Write a "
+                'word a line, or JSON lines: {"tokens": ["…"]}.'
+            )
+        return cells
+
+    for id, rows in read_tables(lines, split):
+        tags = [_cell(cells, column) if len(cells) > 1 else None for cells in rows]
+        yield _sentence(id, [cells[0] for cells in rows], tags)
+
+
+def _sentence(id: str, words: Sequence[str], tags: Sequence[str | None]) -> Tagged:
+    known = tuple(tag for tag in tags if tag is not None)
+    if known and len(known) < len(words):
+        missing = words[tags.index(None)]
+        raise CorpusError(f"Sentence {id!r}: the word {missing!r} has no tag, though others have. Give all, or none.")
+    return Tagged(id, tuple(words), known or None)
 
 
 def _numbered(line: str) -> Cells | None:
@@ -146,31 +156,24 @@ def _numbered(line: str) -> Cells | None:
     return None
 
 
-def _cell(cells: list[str], column: int | None, conllu: bool) -> str | None:
-    """Returns the tag on a line, None if it has none."""
-    if column is None or (len(cells) == 1 and not conllu):
-        return None
-    if not -len(cells) <= column < len(cells):
+def _cell(cells: Cells, column: int | None) -> str | None:
+    """Returns the tag on a line, None if none is wanted."""
+    if column is not None and not -len(cells) <= column < len(cells):
         raise CorpusError(f"The line has {len(cells)} columns, so none with the number {column + 1}. Choose another.")
-    tag = cells[column].strip()
-    return None if conllu and tag == NO_TAG else tag
+    return None if column is None else cells[column].strip()
 
 
-def _read_jsonl(path: AnyPath, key: str | None, max_line: int) -> Iterator[Tagged]:
-    with open_lines(path, max_line) as lines:
-        for line in lines:
-            if not line.isspace():
-                yield from_object(parse_object(line), key, str(lines.number))
+def _jsonl(lines: Lines, key: str | None) -> Iterator[Tagged]:
+    for line in lines:
+        if not line.isspace():
+            yield from_object(parse_object(line), key, str(lines.number))
 
 
 def from_object(found: Mapping[str, Any], key: str | None, default_id: str) -> Tagged:
     """Returns the sentence that an object stands for, its tags under a key; one without an id gets another."""
     for name in ("tokens", "rules") if key is None else ("tokens", key, "rules"):
-        value = found.get(name)
-        if value is not None and not (isinstance(value, list) and all(isinstance(each, str) for each in value)):
-            raise CorpusError(f"{name!r} should be a list of strings, not {short(value)}.")
-    if not isinstance(found.get("id", ""), str):
-        raise CorpusError(f"'id' should be a string, not {short(found['id'])}. Put it in quotes.")
+        fitted(found.get(name), list[str] | None, f"{name!r} should be a list of strings")
+    fitted(found.get("id", ""), str, "'id' should be a string")
     if "tokens" not in found:
         raise CorpusError('There are no tokens. Write {"tokens": ["…"], "tags": ["…"]} on each line.')
     tags = None if key is None else found.get(key)

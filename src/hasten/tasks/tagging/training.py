@@ -100,13 +100,11 @@ def viterbi(costs: FloatArray, first: IntArray, follow: FloatArray) -> IntArray:
     """Returns the cheapest labels of all words.
 
     Going forward only least costs are kept, a minimum over contiguous rows; which label gave them is found on the way
-    back, for the labels that are chosen. One sentence alone goes a way of its own.
+    back, for the labels that are chosen.
 
     `costs` are those of each word's labels, (n_words, n_labels); sentence `p` has the words `first[p]:first[p + 1]`;
     `follow` are the costs of label pairs, inf where forbidden. Where nothing is allowed, the labels mean nothing.
     """
-    if len(first) == 2 and len(costs):
-        return _one(costs, follow)
     lengths = np.diff(first)
     order = np.argsort(-lengths, kind="stable")  # the longest first: those that go on are the first ones
     order = order[: np.count_nonzero(lengths)]
@@ -128,20 +126,6 @@ def viterbi(costs: FloatArray, first: IntArray, follow: FloatArray) -> IntArray:
         chosen = np.concatenate([goes_on, ends])
         labels[starts[: len(chosen)] + t] = chosen
     return labels
-
-
-def _one(costs: FloatArray, follow: FloatArray) -> IntArray:
-    """Finds the best tags of one sentence in few calls: the best labels are kept going forward."""
-    best, back, columns = costs[0], [], np.arange(len(follow))
-    for cost in costs[1:]:
-        sums = best[:, None] + follow
-        chosen = sums.argmin(axis=0)
-        best = sums[chosen, columns] + cost
-        back.append(chosen)
-    labels = [best.argmin()]
-    for chosen in reversed(back):
-        labels.append(chosen[labels[-1]])
-    return np.array(labels[::-1], dtype=np.int64)
 
 
 class Text(NamedTuple):

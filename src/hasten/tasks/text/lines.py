@@ -23,13 +23,16 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, NamedTuple, TextIO, TypeVar
+
+import msgspec
 
 from hasten.errors import CorpusError
 from hasten.support.checks import check_whole
 from hasten.support.files import output_directory, whole
 from hasten.support.terminal import standard_output
 
+T = TypeVar("T")
 AnyPath = str | os.PathLike[str]
 
 MAX_LINE = 64_000_000  # characters
@@ -74,20 +77,21 @@ class Faults:
 class Lines:
     """The lines of a stream; `number` is that of the line last read, from 1."""
 
-    def __init__(self, stream: TextIO, max_line: int, faults: Faults | None = None, name: str = "") -> None:
+    def __init__(self, stream: TextIO, max_line: int, faults: Faults | None = None, path: AnyPath = "") -> None:
+        self.path = os.fspath(path)
         self.number = 0
         self.entry_number = 0  # of a list or table, whose lines say nothing; from 1
         self.faults = faults or Faults()
-        self._name = name
         self._read = stream.readline
         self._max_line = max_line
 
     @property
     def place(self) -> str:
         """The place that was read last, in words."""
+        name = called(self.path)
         if self.entry_number:
-            return f"{self._name}, entry {self.entry_number}"
-        return f"{self._name}, line {self.number}" if self.number else self._name
+            return f"{name}, entry {self.entry_number}"
+        return f"{name}, line {self.number}" if self.number else name
 
     @contextmanager
     def entry(self) -> Iterator[None]:
@@ -122,7 +126,7 @@ def open_lines(
     with _open_bytes(path, lambda: lines.place, encoding) as raw, ExitStack() as stack:
         text = io.TextIOWrapper(raw, encoding=encoding)
         stack.callback(text.detach)  # what we did not open we do not close
-        lines = Lines(text, max_line, faults, called(path))
+        lines = Lines(text, max_line, faults, path)
         yield lines
 
 
@@ -240,6 +244,22 @@ class Block(NamedTuple):
             if line and not line.isspace():
                 yield number, line
 
+    def decoded(self, decoder: msgspec.json.Decoder[T]) -> list[T] | None:
+        """Returns its lines, decoded all at once; None if it cannot be seen that each is an object.
+
+        A line feed between two braces is not within an object, nor within a string.
+        """
+        data, n = self.data, self.data.count(b"\n")
+        if not (data.startswith(b"{") and data.endswith(b"}\n") and data.count(b"}\n{") == n - 1):
+            return None
+        try:
+            if not data.isascii():
+                data.decode()  # refuses what is not UTF-8
+            found = decoder.decode_lines(data) if len(data) <= self.max_line else []
+        except (ValueError, RecursionError):
+            return None
+        return found if len(found) == n else None
+
 
 def read_blocks(path: AnyPath, max_line: int = MAX_LINE) -> Iterator[Block]:
     """Reads the lines of a file, or of standard input (`"-"`), a block at a time."""
@@ -300,6 +320,14 @@ def short(value: object) -> str:
         return json.dumps(value)[:60]
     except RecursionError:
         return "something nested deep"
+
+
+def fitted(value: Any, kind: Any, said: str) -> Any:
+    """Returns a value that JSON says as one of a type, as msgspec converts it; an error begins with what is `said`."""
+    try:
+        return msgspec.convert(value, kind)
+    except (msgspec.ValidationError, RecursionError):
+        raise CorpusError(f"{said}, not {short(value)}.") from None
 
 
 def write_objects(path: AnyPath, objects: Iterable[Mapping[str, object]]) -> int:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from itertools import chain, pairwise
+from itertools import groupby
 from typing import NamedTuple
 from zlib import crc32
 
@@ -33,8 +33,9 @@ WORD, SHAPE, PREFIX2, PREFIX3, PREFIX4, SUFFIX2, SUFFIX3, SUFFIX4, FLAGS, POS = 
 N_COLUMNS = POS + 1
 # What FLAGS holds, a bit each.
 CAPITALISED, HAS_CAPITAL, HAS_SMALL, HAS_DIGIT, HAS_DOT, HAS_HYPHEN = 1, 2, 4, 8, 16, 32
-MASK = 0x7FFFFFFF  # 31 bits
-MAX_SHAPES = 100_000  # remembered
+FULL, MASK = 0xFFFFFFFF, 0x7FFFFFFF  # 32 and 31 bits
+REMAINDERS = np.array([crc32(bytes([n ^ 255])) ^ FULL ^ FULL >> 8 for n in range(256)])  # of CRC-32, byte by byte
+ALIKE = "Xxd"  # kinds of characters whose runs are written once in a shape
 NO_POS = 0  # stands for the part of speech of a token that came without one
 
 
@@ -99,11 +100,48 @@ def look_up(data: Bytes, known: Known, counts: IntArray, found: IntArray) -> int
     return n_found
 
 
-class Spellings:
-    """Remembers spellings, with some columns of numbers for each."""
+@driver
+def describe(letters: Bytes, start: IntArray, remainders: IntArray, columns: HashArray, plain: BoolArray) -> None:
+    """Writes the columns of words of plain ASCII letters, as `attributes_of` has them, and says which words are."""
+    for k in range(len(plain)):
+        begin, end = start[k], start[k + 1]
+        word = shape = FULL
+        flags, last = 0, 0
+        plain[k] = begin < end
+        for n in range(begin, end):
+            letter = int(np.int64(letters[n]))
+            plain[k] &= letter < 128 and letter != BACKSLASH
+            kind = 0
+            if 65 <= letter <= 90:
+                kind, letter, flags = 88, letter + 32, flags | HAS_CAPITAL | CAPITALISED * (n == begin)
+            elif 97 <= letter <= 122:
+                kind, flags = 120, flags | HAS_SMALL
+            elif 48 <= letter <= 57:
+                kind, flags = 100, flags | HAS_DIGIT
+            flags |= HAS_DOT * (letter == 46) | HAS_HYPHEN * (letter == 45)
+            if kind == 0 or kind != last:
+                shape = remainders[(shape ^ (kind or letter)) & 255] ^ (shape >> 8)
+            last = kind
+            word = remainders[(word ^ letter) & 255] ^ (word >> 8)
+            for column in range(max(PREFIX2, PREFIX2 + n - begin - 1), PREFIX4 + 1):
+                columns[k, column] = (word ^ FULL) & MASK
+        for size in range(2, 5):
+            ending = FULL
+            for n in range(max(begin, end - size), end):
+                letter = int(np.int64(letters[n]))
+                letter += 32 * (65 <= letter <= 90)
+                ending = remainders[(ending ^ letter) & 255] ^ (ending >> 8)
+            columns[k, SUFFIX2 + size - 2] = (ending ^ FULL) & MASK
+        columns[k, WORD], columns[k, SHAPE], columns[k, FLAGS] = (word ^ FULL) & MASK, (shape ^ FULL) & MASK, flags
 
-    def __init__(self, columns_of: Callable[[str], Sequence[int]], width: int) -> None:
-        self.columns_of, self.width = columns_of, width
+
+class Spellings:
+    """Remembers spellings, with some columns of numbers for each, which `quick` computes for most of them."""
+
+    def __init__(
+        self, columns_of: Callable[[str], Sequence[int]], width: int, quick: Callable[..., None] | None = None
+    ) -> None:
+        self.columns_of, self.width, self.quick = columns_of, width, quick
         self._forget(0, 1 << 16)
 
     def _forget(self, n: int, n_letters: int) -> None:
@@ -121,7 +159,7 @@ class Spellings:
         and which strings are not spelled as `json.dumps` would.
         """
         data = b"\n".join([*lists, b""])
-        most = data.count(b'"') // 2
+        most = int(np.count_nonzero(np.frombuffer(data, np.uint8) == QUOTE)) // 2
         n_letters = int(self._known.start[len(self)]) + len(data)
         if len(self) + most >= len(self._known.start):
             self._forget(most, len(data))
@@ -136,16 +174,20 @@ class Spellings:
 
     def _look_at_new(self, first: int) -> None:
         """Computes the columns of spellings that are new."""
-        start = self._known.start[first : len(self) + 1]
-        letters, ends = self._known.letters[start[0] : start[-1]].tobytes(), (start - start[0]).tolist()
-        spelled = [letters[begin:end] for begin, end in pairwise(ends)]
-        words = [_word(each) for each in spelled]
-        columns = np.fromiter(chain.from_iterable(map(self.columns_of, words)), np.int32, self.width * len(words))
-        odd = np.fromiter(map(_is_odd, spelled, words), bool, len(words))
+        start, letters = self._known.start[first : len(self) + 1], self._known.letters
+        n = len(self) - first
         if len(self) > len(self._odd):
             self._columns = np.resize(self._columns, (2 * len(self), self.width))
             self._odd = np.resize(self._odd, 2 * len(self))
-        self._columns[first : len(self)], self._odd[first : len(self)] = columns.reshape(-1, self.width), odd
+        columns, odd = self._columns[first : len(self)], self._odd[first : len(self)]
+        plain = np.zeros(n, dtype=bool)
+        if self.quick is not None:
+            self.quick(letters, start, REMAINDERS, columns, plain)
+        odd[:] = False
+        for k in np.flatnonzero(~plain).tolist():
+            spelled = letters[start[k] : start[k + 1]].tobytes()
+            word = _word(spelled)
+            columns[k], odd[k] = self.columns_of(word), _is_odd(spelled, word)
 
 
 def _word(spelled: bytes) -> str:
@@ -165,59 +207,29 @@ def hash_string(string: str) -> int:
     return crc32(string.encode("utf-8", "surrogatepass")) & MASK
 
 
-class _Kinds(dict[int, str]):
-    """The shape of a character: X, x or d for capitals, other letters and digits; itself otherwise."""
-
-    def __missing__(self, code: int) -> str:
-        c = chr(code)
-        self[code] = "X" if c.isupper() else "x" if c.isalpha() else "d" if c.isdigit() else c
-        return self[code]
-
-
-class _Shapes(dict[str, tuple[int, int]]):
-    """The hash and the flags of each shape met so far, by the kinds of its characters: texts have few."""
-
-    def __missing__(self, kinds: str) -> tuple[int, int]:
-        if len(self) >= MAX_SHAPES:
-            self.clear()
-        shape = _collapsed(kinds)
-        flags = (
-            CAPITALISED * shape.startswith("X")
-            | HAS_CAPITAL * ("X" in shape)
-            | HAS_SMALL * ("x" in shape)
-            | HAS_DIGIT * ("d" in shape)
-            | HAS_DOT * ("." in shape)
-            | HAS_HYPHEN * ("-" in shape)
-        )
-        self[kinds] = hash_string(shape), flags
-        return self[kinds]
-
-
-_KINDS = _Kinds()
-_SHAPES = _Shapes()
+def _kind(c: str) -> str:
+    """Returns what stands for a character in a shape: X, x or d for capitals, other letters and digits; or itself."""
+    return "X" if c.isupper() else "x" if c.isalpha() else "d" if c.isdigit() else c
 
 
 def shape_of(word: str) -> str:
     """Returns a word's shape, runs of one kind written once: "McDonald-1987" is "XxXx-d"."""
-    return _collapsed(word.translate(_KINDS))
-
-
-def _collapsed(shape: str) -> str:
-    for kind in "Xxd":
-        while kind + kind in shape:
-            shape = shape.replace(kind + kind, kind)
-    return shape
+    return "".join(kind if kind in ALIKE else "".join(run) for kind, run in groupby(map(_kind, word)))
 
 
 def attributes_of(word: str) -> tuple[int, ...]:
     """Returns the columns that belong to a word, in the order of the constants above."""
-    lower, (shape, flags) = word.lower(), _SHAPES[word.translate(_KINDS)]
-    if lower.isascii():  # a letter is a byte
-        text = lower.encode()
-        parts = text[:2], text[:3], text[:4], text[-2:], text[-3:], text[-4:]
-        return (crc32(text) & MASK, shape, *[crc32(part) & MASK for part in parts], flags)
+    lower, shape = word.lower(), shape_of(word)
+    flags = (
+        CAPITALISED * shape.startswith("X")
+        | HAS_CAPITAL * ("X" in shape)
+        | HAS_SMALL * ("x" in shape)
+        | HAS_DIGIT * ("d" in shape)
+        | HAS_DOT * ("." in shape)
+        | HAS_HYPHEN * ("-" in shape)
+    )
     affixes = lower[:2], lower[:3], lower[:4], lower[-2:], lower[-3:], lower[-4:]
-    return (hash_string(lower), shape, *map(hash_string, affixes), flags)
+    return (hash_string(lower), hash_string(shape), *map(hash_string, affixes), flags)
 
 
 class Tokens(NamedTuple):
@@ -233,7 +245,7 @@ class Vocabulary:
     """Words and parts of speech already looked at: a stream that shares one is spared looking at them again."""
 
     def __init__(self) -> None:
-        self.words = Spellings(attributes_of, POS)
+        self.words = Spellings(attributes_of, POS, describe)
         self.tags = Spellings(lambda tag: (hash_string(tag),), 1)
 
     def read(self, words: Sequence[bytes], tags: Sequence[bytes | None] | None = None) -> Tokens:

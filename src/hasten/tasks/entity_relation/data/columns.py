@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, compress
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 import msgspec
 import numpy as np
@@ -19,7 +19,7 @@ from hasten.errors import CorpusError
 from hasten.support.arrays import BoolArray, IntArray, offsets
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.data.formats.jsonl import from_object
-from hasten.tasks.text.lines import parse_object
+from hasten.tasks.text.lines import Block, parse_object
 from hasten.tasks.text.words import HashArray, Vocabulary, as_json
 
 MOST_WORDS = 100_000  # of the sentences that are answered together
@@ -43,6 +43,19 @@ class Row(msgspec.Struct, gc=False, omit_defaults=True):
         """Returns the row of a sentence, without its labels."""
         pos = None if sentence.pos is None else msgspec.Raw(as_json(sentence.pos))
         return cls(msgspec.Raw(as_json(sentence.tokens)), list(sentence.spans), sentence.id, pos)  # type: ignore[arg-type]
+
+
+_LINES = msgspec.json.Decoder(Row)
+
+
+class Piece(Protocol):
+    """Some entries of a file, numbered: lines of JSON, the objects they stand for, or sentences."""
+
+    first: int
+
+    def entries(self) -> Iterable[tuple[int, Any]]:
+        """Returns the entries that are not blank."""
+        ...
 
 
 def _row(entry: Any) -> Row:
@@ -71,22 +84,18 @@ class Columns:
         return cls._laid_out([Row.of(sentence) for sentence in sentences], range(len(sentences)), vocabulary)[0]
 
     @classmethod
-    def read(cls, entries: Iterable[tuple[int, Any]], vocabulary: Vocabulary | None = None) -> Columns:
-        """Reads numbered entries: lines of JSON, the objects they stand for, or sentences.
-
-        One that is no sentence is refused, with the reason.
-        """
-        decode, doubts = msgspec.json.Decoder(Row).decode, list[tuple[int, Any]]()
-        numbers, given = map(list, zip(*entries, strict=True)) if (entries := list(entries)) else ([], [])
-        try:
-            rows = list(map(decode, given)) if set(map(type, given)) == {str} else list(map(_row, given))
-        except (ValueError, RecursionError):  # msgspec's errors, and text that is not UTF-8
+    def read(cls, piece: Piece, vocabulary: Vocabulary | None = None) -> Columns:
+        """Reads a piece of a file. An entry that is no sentence is refused, with the reason."""
+        doubts = list[tuple[int, Any]]()
+        rows = piece.decoded(_LINES) if isinstance(piece, Block) else None
+        numbers: Sequence[int] = range(piece.first, piece.first + len(rows or ()))
+        if rows is None:
             rows, numbers = [], []
-            for number, entry in entries:
+            for number, entry in piece.entries():
                 try:
                     rows.append(_row(entry))
                     numbers.append(number)
-                except (ValueError, RecursionError):
+                except (ValueError, RecursionError):  # msgspec's errors, and text that is not UTF-8
                     doubts.append((number, entry))
         for number, row in zip(numbers, rows, strict=True):
             if row.id is None:

@@ -8,6 +8,7 @@ it is left out.
 
 from __future__ import annotations
 
+import os
 import random
 import re
 from collections import Counter
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hasten.errors import CorpusError
+from hasten.support.checks import brief
 from hasten.support.terminal import Tell, tell_nobody
 from hasten.tasks.entity_relation.data.corpus import Sentence, split
 from hasten.tasks.entity_relation.data.formats import read_corpus
@@ -26,7 +28,6 @@ from hasten.tasks.text.lines import MAX_LINE, Faults, check_readable, open_lines
 
 PARTS = ("train", "dev", "test")
 TRAINS = 0.7  # of the labelled sentences, as in the paper
-REMEDY = "Turn it into JSON lines first: hasten convert, with --format one of"
 # The paper's corpus: its protocol, and its figures, belong to that one alone.
 PAPER_SENTENCES = 1441
 PAPER_RELATIONS = {"LiveIn": 521, "OrgBasedIn": 452, "LocatedAt": 406, "WorkFor": 401, "Kill": 268}
@@ -86,8 +87,8 @@ class Split:
         for id, (_, place) in self.places.items():
             if id not in numbers:
                 raise CorpusError(
-                    f"{place}: No labelled sentence of the corpus has the id {id!r}. Check that the list belongs to "
-                    f"it; its first ids are {', '.join(repr(each) for each in list(numbers)[:3])}. Of the paper's "
+                    f"{place}: No labelled sentence of the corpus has the id {brief(id)}. Check that the list belongs "
+                    f"to it; its first ids are {', '.join(repr(each) for each in list(numbers)[:3])}. Of the paper's "
                     "corpus only sentences with a relation count."
                 )
         listed = {part for part, _ in self.places.values()}
@@ -109,7 +110,9 @@ class Split:
                 missing.pop(sentence.id, None)
                 yield sentence
         for id, (_, place) in missing.items():
-            raise CorpusError(f"{place}: No sentence has the id {id!r}. Check that the list belongs to the corpus.")
+            raise CorpusError(
+                f"{place}: No sentence has the id {brief(id)}. Check that the list belongs to the corpus."
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +164,7 @@ class Reading:
     def sentences(self, path: Path) -> list[Sentence]:
         """Reads a file whole."""
         self.tell(f"Reading {path.name}", None)
-        found = read_corpus(path, max_line=self.max_line, remedy=REMEDY, faults=self.faults)
+        found = read_corpus(path, max_line=self.max_line, faults=self.faults)
         return list(found) if self.no_relation is None else [each.without(self.no_relation) for each in found]
 
 
@@ -200,6 +203,9 @@ class Corpora:
         parts = {part: path for part, path in zip(PARTS, (corpus, dev, test), strict=True) if path is not None}
         for path in (*parts.values(), *unlabeled):
             check_readable(path)
+        for other in (dev, test):
+            if other is not None and os.path.samefile(other, corpus):
+                raise CorpusError(f"{other} trains, and so says nothing about other sentences. Name a file of those.")
         read = {part: reading.sentences(path) for part, path in parts.items()}
         every = {part: [each for each in sentences if each.annotated] for part, sentences in read.items()}
         for part, path in parts.items():

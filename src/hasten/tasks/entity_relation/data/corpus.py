@@ -11,7 +11,7 @@ label, they are one *joint* label, their names joined by ` + `.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TypeVar
@@ -103,7 +103,7 @@ def in_order(
 ) -> Sentence:
     """Builds a sentence from spans in any order, of which a copy is dropped, as is a relation said twice."""
     if types is not None and len(types) != len(spans):
-        raise CorpusError(f"Sentence {id!r}: Got {len(types)} types for {len(spans)} spans. Give one each, or none.")
+        return Sentence(id, tuple(tokens), tuple(spans), types=tuple(types))  # which is refused
     found: dict[Span, str] = {}
     for n, span in enumerate(spans):
         name = "" if types is None else types[n]
@@ -112,24 +112,39 @@ def in_order(
                 f"Sentence {id!r}: Span [{span[0]}, {span[1]}) has the types {found[span]!r} and {name!r}. A span has "
                 "one type: keep one, or join them into a type of their own."
             )
-    places = {span: n for n, span in enumerate(sorted(found))}
-    if relations is not None:
-        relations = list(relations)
-        for source, target, name in relations:
-            if not (0 <= source < len(spans) and 0 <= target < len(spans)):
-                raise CorpusError(
-                    f"Sentence {id!r}: {name} joins spans {source} and {target}. Name two different ones of "
-                    f"{len(spans)}, from 0."
-                )
-        relations = dict.fromkeys((places[spans[s]], places[spans[t]], name) for s, t, name in relations)
+    number = {span: n for n, span in enumerate(sorted(found))}
+    places = {n: number[span] for n, span in enumerate(spans)}  # a relation that joins something else is refused below
     return Sentence(
         id,
         tuple(tokens),
-        tuple(places),
+        tuple(number),
         None if pos is None else tuple(pos),
-        None if types is None else tuple(found[span] for span in places),
-        None if relations is None else tuple(relations),
+        None if types is None else tuple(found[span] for span in number),
+        None
+        if relations is None
+        else tuple(dict.fromkeys((places.get(s, s), places.get(t, t), name) for s, t, name in relations)),
     )
+
+
+def cut(document: Sentence, starts: Iterable[int]) -> Iterator[Sentence]:
+    """Yields a document's sentences, which begin at these tokens; never within a span, or between two related ones."""
+    across = list(document.spans)
+    for source, target, _ in document.relations or ():
+        ends = (*document.spans[source], *document.spans[target])
+        across.append((min(ends), max(ends)))
+    n_tokens = len(document.tokens)
+    kept = [at for at in starts if 0 < at < n_tokens and not any(start < at < end for start, end in across)]
+    for n, (first, end) in enumerate(pairwise([0, *kept, n_tokens] if n_tokens else ())):
+        inside = {n: k for k, n in enumerate(n for n, span in enumerate(document.spans) if first <= span[0] < end)}
+        yield Sentence(
+            f"{document.id}-{n}" if kept else document.id,
+            document.tokens[first:end],
+            tuple((start - first, stop - first) for start, stop in (document.spans[n] for n in inside)),
+            pos=document.pos and document.pos[first:end],
+            types=document.types and tuple(document.types[n] for n in inside),
+            relations=document.relations
+            and tuple((inside[s], inside[t], name) for s, t, name in document.relations if s in inside),
+        )
 
 
 def induce_arguments(sentences: Iterable[Sentence]) -> dict[str, set[tuple[str, str]]]:

@@ -32,7 +32,7 @@ from hasten.search.beam import BeamSearch
 from hasten.support import forms
 from hasten.support.arrays import FloatArray, IntArray, plain
 from hasten.support.clock import in_parallel
-from hasten.support.forms import Tensors, load_tensors, reading, save_tensors
+from hasten.support.forms import Tensors
 from hasten.tasks.entity_relation.data.columns import Columns
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.scoring import features
@@ -50,7 +50,6 @@ from hasten.tasks.text.words import Vocabulary
 
 WeightArray = npt.NDArray[np.float32]
 
-FORMAT = "hasten-entity-relation-black-box"
 FORMAT_VERSION = 1
 
 
@@ -97,12 +96,19 @@ def score_variable(text: Text, model: Model, sentence: int, variable: int, costs
             d -= weights[row, label + 3]
         costs[at + label], costs[at + label + 1], costs[at + label + 2], costs[at + label + 3] = a, b, c, d
         label += 4
-    while label < n_labels:
+    while label + 2 <= n_labels:
+        a = b = 0.0
+        for k in range(n):
+            row = rows[k]
+            a -= weights[row, label]
+            b -= weights[row, label + 1]
+        costs[at + label], costs[at + label + 1] = a, b
+        label += 2
+    if label < n_labels:
         a = 0.0
         for k in range(n):
             a -= weights[rows[k], label]
         costs[at + label] = a
-        label += 1
     if model.normalised:
         smallest = np.inf
         for label in range(n_labels):
@@ -194,18 +200,6 @@ class LinearScorer:
             return np.asarray(score_variables(text, *model, problem_ids, variable_ids))
 
         return scorer
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the model whole or not at all."""
-        save_tensors(path, FORMAT, self.tensors(), self.about())
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> LinearScorer:
-        """Reads a saved model, and refuses a file that is not exactly what was saved."""
-        tensors, about = load_tensors(path, FORMAT, "black box")
-        check_versions(path, about)
-        with reading(path):
-            return cls.of_tensors(tensors, about)
 
     def tensors(self) -> Tensors:
         """Returns what a file holds of it."""

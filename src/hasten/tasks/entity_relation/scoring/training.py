@@ -8,15 +8,16 @@ on the constraints: without them its labels contradict each other more often, wh
 Both take AdaGrad steps and return the average of the weights over all steps; a seed fixes every number.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import exp, sqrt
+from typing import NamedTuple
 
 import numpy as np
 
-from hasten.errors import CorpusError, ProblemError
+from hasten.errors import CorpusError
 from hasten.jit import driver
 from hasten.proof.certifier import Certifier
-from hasten.support.arrays import FloatArray, IntArray
+from hasten.support.arrays import BoolArray, FloatArray, IntArray, offsets
 from hasten.support.terminal import Tell, tell_nobody
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.scoring.black_box import LinearScorer, all_variables, check_n_buckets, score_variables
@@ -25,8 +26,9 @@ from hasten.tasks.entity_relation.scoring.gold import gold
 from hasten.tasks.entity_relation.task import EntityRelationTask, Training
 from hasten.tasks.text.words import Averaged
 
-Infer = Callable[[IntArray, FloatArray, IntArray], IntArray]  # (n_entities, costs, cost_at) -> flat labels
+Tables = tuple[Averaged, ...]  # of entities and of relations
 
+TRAINING = "Training the black box"
 N_BUCKETS = 2**17
 RATE, DECAY = 0.1, 0.02  # of variables trained alone
 IMPORTANCE = 3.0  # how often a related pair counts there, so that the many unrelated ones do not drown it
@@ -104,106 +106,86 @@ def learn_together(
                 lag[rows[k], label] += step * change
 
 
-def _gold_of(sentences: Sequence[Sentence], entity_labels: Sequence[str], relation_labels: Sequence[str]) -> IntArray:
-    every = [gold(sentence, entity_labels, relation_labels) for sentence in sentences]
-    if not any(labels.size for labels in every):
-        raise CorpusError("There is nothing to learn from. Give labelled sentences that have entities.")
-    return np.concatenate(every)
+class Lessons(NamedTuple):
+    """Labelled sentences as numbers: a text, and the sentence of each variable, its place there and its label."""
+
+    text: Text
+    problem_ids: IntArray
+    variable_ids: IntArray
+    labels: IntArray
+    is_entity: BoolArray
+    related: BoolArray  # which sentences have a relation
 
 
 def train_black_box(
-    training: str, sentences: Sequence[Sentence], task: EntityRelationTask, *, seed: int, tell: Tell
+    training: str,
+    sentences: Sequence[Sentence],
+    task: EntityRelationTask,
+    *,
+    epochs: int | None = None,
+    n_buckets: int = N_BUCKETS,
+    seed: int,
+    tell: Tell = tell_nobody,
 ) -> LinearScorer:
     """Trains the black box of a task, in one of the ways of `Training`."""
-    certifier, labels = Certifier(max_nodes=FEW_NODES), (task.entity_labels, task.relation_labels)
-
-    def infer(n_entities: IntArray, costs: FloatArray, cost_at: IntArray) -> IntArray:
-        return certifier(task.lean.batch(n_entities, costs)).labels
-
-    tell("Training the black box", 0.0)
-    if training == Training.INDEPENDENT:
-        return train_independent(sentences, *labels, seed=seed, tell=tell)
-    return train_structured(sentences, *labels, infer, seed=seed, tell=tell)
-
-
-def train_independent(
-    sentences: Sequence[Sentence],
-    entity_labels: Sequence[str],
-    relation_labels: Sequence[str],
-    *,
-    epochs: int = 8,
-    n_buckets: int = N_BUCKETS,
-    seed: int = 0,
-    tell: Tell = tell_nobody,
-) -> LinearScorer:
-    """Trains each variable alone; costs are minus log-probabilities."""
     check_n_buckets(n_buckets)
-    text, random = intern(sentences), np.random.default_rng(seed)
-    labels = _gold_of(sentences, entity_labels, relation_labels)
+    tell(TRAINING, 0.0)
+    names = task.entity_labels, task.relation_labels
+    labels = [gold(sentence, *names) for sentence in sentences]
+    if not any(each.size for each in labels):
+        raise CorpusError("There is nothing to learn from. Give labelled sentences that have entities.")
+    text, related = intern(sentences), np.array([bool(sentence.relations) for sentence in sentences])
     problem_ids, variable_ids = all_variables(text)
     is_entity = variable_ids < text.n_entities[problem_ids]
-    counts = np.full(len(relation_labels), IMPORTANCE)
-    counts[-1] = 1.0
-    tables = (
-        (Averaged.of(n_buckets, len(entity_labels)), np.flatnonzero(is_entity), np.ones(len(entity_labels))),
-        (Averaged.of(n_buckets, len(relation_labels)), np.flatnonzero(~is_entity), counts),
-    )
+    lessons = Lessons(text, problem_ids, variable_ids, np.concatenate(labels), is_entity, related)
+    tables, random = tuple(Averaged.of(n_buckets, len(each)) for each in names), np.random.default_rng(seed)
+    if training == Training.INDEPENDENT:
+        steps = _train_alone(lessons, tables, epochs or 8, random, tell)
+    else:
+        steps = _train_together(lessons, tables, task, epochs or 10, random, tell)
+    entity, relation = (table.mean(n).astype(np.float32) for table, n in zip(tables, steps, strict=True))
+    return LinearScorer(*names, entity, relation, training)
+
+
+def _train_alone(
+    lessons: Lessons, tables: Tables, epochs: int, random: np.random.Generator, tell: Tell
+) -> tuple[int, int]:
+    """Trains each variable alone; costs are minus log-probabilities. Returns the steps of each table."""
+    importance = [np.ones(tables[0].weights.shape[1]), np.full(tables[1].weights.shape[1], IMPORTANCE)]
+    importance[1][-1] = 1.0
+    examples = np.flatnonzero(lessons.is_entity), np.flatnonzero(~lessons.is_entity)
     for epoch in range(epochs):
-        for table, examples, counts in tables:
-            order = random.permutation(examples)
-            learned = problem_ids[order], variable_ids[order], labels[order]
-            learn_alone(text, *learned, counts, epoch * len(order), table)
-        tell("Training the black box", (epoch + 1) / epochs)
-    entity, relation = (table.mean(epochs * len(examples)).astype(np.float32) for table, examples, _ in tables)
-    return LinearScorer(tuple(entity_labels), tuple(relation_labels), entity, relation, Training.INDEPENDENT)
+        for table, mine, counts in zip(tables, examples, importance, strict=True):
+            order = random.permutation(mine)
+            learned = lessons.problem_ids[order], lessons.variable_ids[order], lessons.labels[order]
+            learn_alone(lessons.text, *learned, counts, epoch * len(order), table)
+        tell(TRAINING, (epoch + 1) / epochs)
+    return epochs * len(examples[0]), epochs * len(examples[1])
 
 
-def train_structured(
-    sentences: Sequence[Sentence],
-    entity_labels: Sequence[str],
-    relation_labels: Sequence[str],
-    infer: Infer,
-    *,
-    epochs: int = 10,
-    n_buckets: int = N_BUCKETS,
-    seed: int = 0,
-    tell: Tell = tell_nobody,
-) -> LinearScorer:
-    """Trains with inference in the loop, some sentences at a time; costs are minus scores.
+def _train_together(
+    lessons: Lessons, tables: Tables, task: EntityRelationTask, epochs: int, random: np.random.Generator, tell: Tell
+) -> tuple[int, int]:
+    """Trains with inference in the loop, some sentences at a time; costs are minus scores. Returns the steps.
 
     A sentence without relations always teaches types, and with probability `UNRELATED` that nothing is related in it.
-    `infer(n_entities, costs, cost_at)` returns the cheapest valid labels of these sentences, flat.
     """
-    check_n_buckets(n_buckets)
-    text, random = intern(sentences), np.random.default_rng(seed)
-    labels = _gold_of(sentences, entity_labels, relation_labels)
-    problem_ids, variable_ids = all_variables(text)
-    first = np.concatenate([[0], np.cumsum(text.n_variables)])
-    n_labels = np.where(variable_ids < text.n_entities[problem_ids], len(entity_labels), len(relation_labels))
-    entity, relation = (Averaged.of(n_buckets, len(labels)) for labels in (entity_labels, relation_labels))
-    has_relation = np.array([bool(sentence.relations) for sentence in sentences])
-    step = 0
+    text, problem_ids, variable_ids, labels, is_entity, related = lessons
+    certifier, step, first = Certifier(max_nodes=FEW_NODES), 0, offsets(text.n_variables)
+    n_labels = np.where(is_entity, len(task.entity_labels), len(task.relation_labels))
     for epoch in range(epochs):
-        counts = has_relation | (random.random(len(sentences)) < UNRELATED)
+        counts = related | (random.random(len(related)) < UNRELATED)
         order = random.permutation(np.flatnonzero(text.n_entities))
         for some in np.split(order, range(AT_ONCE, len(order), AT_ONCE)):
             examples = np.concatenate([np.arange(first[p], first[p + 1]) for p in some])
             where = problem_ids[examples], variable_ids[examples]
-            costs = score_variables(text, entity.weights, relation.weights, False, *where)
+            costs = score_variables(text, tables[0].weights, tables[1].weights, False, *where)
             costs[np.cumsum(n_labels[examples]) - n_labels[examples] + labels[examples]] += MARGIN
-            n = text.n_entities[some]
-            sizes = n * len(entity_labels) + n * (n - 1) * len(relation_labels)
-            found = np.asarray(infer(n, costs, np.concatenate([[0], np.cumsum(sizes)])), np.int64)
-            if found.shape != examples.shape or (found < 0).any() or (found >= n_labels[examples]).any():
-                raise ProblemError(
-                    f"Inference did not return a label for each of {len(examples)} variables. "
-                    "Return label numbers, the variables of one sentence after those of the other."
-                )
-            for is_entity, table in ((True, entity), (False, relation)):
-                mine = np.flatnonzero(is_entity | counts[where[0]])
+            found = certifier(task.lean.batch(text.n_entities[some], costs)).labels
+            for kind, table in zip((True, False), tables, strict=True):
+                mine = np.flatnonzero(kind | counts[where[0]])
                 learned = where[0][mine], where[1][mine], labels[examples[mine]], found[mine]
-                learn_together(text, *learned, is_entity, step, table)
+                learn_together(text, *learned, kind, step, table)
             step += 1
-        tell("Training the black box", (epoch + 1) / epochs)
-    of_entities, of_relations = (table.mean(step).astype(np.float32) for table in (entity, relation))
-    return LinearScorer(tuple(entity_labels), tuple(relation_labels), of_entities, of_relations, Training.STRUCTURED)
+        tell(TRAINING, (epoch + 1) / epochs)
+    return step, step

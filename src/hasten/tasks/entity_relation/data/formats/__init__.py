@@ -1,8 +1,9 @@
-"""The files that sentences come in, one format a module; `read_corpus` reads them all.
+"""The files that sentences come in; `read_corpus` reads them all.
 
-Every reader is a generator and holds one sentence at a time. `tasks.text.lines` opens files, packed or not, and adds to
-every error the file and the line it is about. Which format a file has is told by what is in it; its name only helps
-where that says too little. JSON is told apart by its keys. Standard input is looked at without taking anything from it.
+Every reader takes the `Lines` of an open file, and holds one sentence or document at a time. `tasks.text.lines` opens
+files, packed or not, and adds to every error the file and the line it is about. Which format a file has is told by what
+is in it; its name only helps where that says too little. JSON is told apart by its keys. Standard input is looked at
+without taking anything from it.
 
 Imports the sentences of the room around it, `tasks.text`, `hasten.support` and `hasten.errors`.
 """
@@ -13,68 +14,61 @@ import json
 import os
 import re
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from hasten.errors import CorpusError
 from hasten.tasks.entity_relation.data.corpus import Sentence
-from hasten.tasks.entity_relation.data.formats.documents import PACKED, annotations_in, read_brat, read_spacy
-from hasten.tasks.entity_relation.data.formats.jsonl import read_jsonl, write_jsonl
-from hasten.tasks.entity_relation.data.formats.records import PARQUET, first_bytes, read_dygie, read_records
-from hasten.tasks.entity_relation.data.formats.tables import (
-    GMB_HEADER,
-    read_conll04,
-    read_conll2003,
-    read_conllu,
-    read_gmb,
-)
-from hasten.tasks.text.lines import MAX_LINE, AnyPath, Faults, called, open_lines, peek_line
+from hasten.tasks.entity_relation.data.formats import objects, tables
+from hasten.tasks.entity_relation.data.formats.brat import brat
+from hasten.tasks.entity_relation.data.formats.jsonl import jsonl, write_jsonl
+from hasten.tasks.text.lines import MAX_LINE, AnyPath, Faults, Lines, called, open_lines, peek_line
 
-__all__ = [
-    "FORMATS", "format_of", "read_brat", "read_conll04", "read_conll2003", "read_conllu", "read_corpus", "read_dygie",
-    "read_gmb", "read_jsonl", "read_records", "read_spacy", "recognise", "write_jsonl",
-]  # fmt: skip
+__all__ = ["FORMATS", "format_of", "read_corpus", "recognise", "write_jsonl"]
 
-FORMATS: dict[str, Callable[[AnyPath, int, Faults | None], Iterator[Sentence]]] = {
-    "jsonl": read_jsonl,
-    "conll04": read_conll04,
-    "conll2003": read_conll2003,
-    "gmb": read_gmb,
-    "conllu": read_conllu,
-    "brat": read_brat,
-    "dygie": read_dygie,
-    "records": read_records,
-    "spacy": read_spacy,
+FORMATS: dict[str, Callable[[Lines], Iterator[Sentence]]] = {
+    "jsonl": jsonl,
+    "conll04": tables.conll04,
+    "conll2003": tables.conll2003,
+    "gmb": tables.gmb,
+    "conllu": tables.conllu,
+    "brat": brat,
+    "dygie": objects.objects(objects.dygie),
+    "records": objects.objects(objects.record),
+    "spacy": objects.objects(objects.spacy),
 }
+ENCODINGS = {"gmb": "cp1252"}  # a superset of latin-1's letters; the file has its quotes
 LOOKED_AT = 200  # lines of a JSON document
 KEYS = re.compile(r'"(\w+)"\s*:\s*(\[\s*\{|.)')
 
 
 def read_corpus(
-    path: AnyPath,
-    format: str = "auto",
-    max_line: int = MAX_LINE,
-    *,
-    remedy: str = "Name it: format= one of",
-    faults: Faults | None = None,
+    path: AnyPath, format: str = "auto", max_line: int = MAX_LINE, *, faults: Faults | None = None
 ) -> Iterator[Sentence]:
     """Reads a corpus in any of `FORMATS`; `"auto"` tells which by `recognise`.
 
-    `remedy` is what to do where that cannot tell; the names of the formats follow it. A line of more than `max_line`
-    characters is an error. An entry that cannot be used is an error too; with `Faults(skip=True)` it is passed over.
+    A line of more than `max_line` characters is an error. An entry that cannot be used is an error too; with
+    `Faults(skip=True)` it is passed over.
     """
-    read, faults = FORMATS[format_of(path, format, remedy=remedy)], faults or Faults()
+    format, faults = format_of(path, format), faults or Faults()
+
+    def read(faults: Faults) -> Iterator[Sentence]:
+        files: Sequence[AnyPath] = annotations_in(path) if format == "brat" else []
+        for file in files or [path]:
+            with open_lines(file, max_line, ENCODINGS.get(format, "utf-8-sig"), faults) as lines:
+                yield from FORMATS[format](lines)
 
     def sentences() -> Iterator[Sentence]:
         n_before = faults.n
         try:
-            yield from read(path, max_line, faults)
+            yield from read(faults)
         except CorpusError as error:  # where an entry is refused, says how many others are
             if faults.n == n_before or path == "-" or not os.path.isfile(path):
                 raise
             every = Faults(skip=True)
             try:
-                deque(read(path, max_line, every), maxlen=0)
+                deque(read(every), maxlen=0)
             except CorpusError:
                 raise error from None
             others = f" So are {every.n - 1:,} others of the file." if every.n > 1 else ""
@@ -85,16 +79,25 @@ def read_corpus(
     return sentences()
 
 
-def format_of(path: AnyPath, format: str = "auto", *, remedy: str = "Name it: format= one of") -> str:
+def format_of(path: AnyPath, format: str = "auto") -> str:
     """Returns the format that a corpus has, or is said to have; an error if nobody can tell, or it is none of ours."""
     if format == "auto":
         found = recognise(path)
         if found is None:
-            raise CorpusError(f"Cannot tell the format of {called(path)}. {remedy} {', '.join(FORMATS)}.")
+            raise CorpusError(
+                f"Cannot tell the format of {called(path)}. Name it: --format, as of hasten convert, or format= in "
+                f"Python, one of {', '.join(FORMATS)}. Plain text will not do: "
+                "sentences come with their entities marked (docs/corpora.md)."
+            )
         format = found
     if format not in FORMATS:
         raise CorpusError(f"There is no corpus format {format!r}. Choose one of {', '.join(FORMATS)}, or auto.")
     return format
+
+
+def annotations_in(path: AnyPath) -> list[Path]:
+    """Returns the `.ann` files of a directory, by name."""
+    return sorted(Path(path).glob("*.ann")) if path != "-" and os.path.isdir(path) else []
 
 
 def recognise(path: AnyPath) -> str | None:
@@ -117,11 +120,8 @@ def recognise(path: AnyPath) -> str | None:
         return "jsonl"
     if os.path.exists(path) and not os.path.isfile(path):  # a pipe can be read only once; a missing file says so
         return None
-    begins = first_bytes(path)
-    if begins.startswith(PARQUET):
+    if objects.begins(path, objects.PARQUET):
         return "records"
-    if begins.startswith(PACKED) and not begins.isascii():
-        return "spacy"
     with open_lines(path, encoding="latin-1") as lines:
         some = [line for _, line in zip(range(LOOKED_AT), lines, strict=False) if not line.isspace()]
     found = _of_lines(some)
@@ -135,7 +135,7 @@ def _of_lines(lines: list[str]) -> str | None:
     first = lines[0].rstrip("\r\n").removeprefix("\xef\xbb\xbf") if lines else ""  # a byte order mark
     if first.startswith(("{", "[")):
         return _of_json(first, "".join(lines))
-    if first == ",".join(GMB_HEADER):
+    if first == ",".join(tables.GMB_HEADER):
         return "gmb"
     if re.match(r"T\d+\t\S+ \d+ \d+", first):
         return "brat"
@@ -161,7 +161,7 @@ def _of_json(first: str, text: str) -> str:
         }
     tokens = values.get("tokens")
     of_objects = isinstance(tokens, list) and bool(tokens) and isinstance(tokens[0], dict)
-    if "paragraphs" in values or "ents" in values or of_objects:
+    if "ents" in values or of_objects:
         return "spacy"
     if "sentences" in values or ("sentence" in values and "ner" in values):
         return "dygie"

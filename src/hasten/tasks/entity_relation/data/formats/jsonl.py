@@ -16,39 +16,31 @@ import msgspec
 
 from hasten.errors import CorpusError
 from hasten.tasks.entity_relation.data.corpus import Relation, Sentence, Span, in_order
-from hasten.tasks.text.lines import MAX_LINE, AnyPath, Faults, open_lines, parse_object, short, write_blocks
+from hasten.tasks.text.lines import AnyPath, Lines, fitted, parse_object, write_blocks
 
 WRITTEN = 256  # sentences that are written together
 
 
-def read_jsonl(path: AnyPath, max_line: int = MAX_LINE, faults: Faults | None = None) -> Iterator[Sentence]:
-    """Reads one JSON object a line; the path `"-"` is standard input. `docs/corpora.md` describes the format.
+def jsonl(lines: Lines) -> Iterator[Sentence]:
+    """Reads one JSON object a line; `docs/corpora.md` describes the format.
 
     Keys that it does not know are passed over, so that a file may carry more than hasten needs. A sentence
     without an id gets the number of its line.
     """
-    with open_lines(path, max_line, faults=faults) as lines:
-        for line in lines:
-            if not line.isspace():
-                with lines.entry():
-                    yield from_json(line, str(lines.number))
-
-
-def from_json(line: str, default_id: str) -> Sentence:
-    """Returns the sentence that a line stands for; one without an id gets another."""
-    return from_object(parse_object(line), default_id)
+    for line in lines:
+        if not line.isspace():
+            with lines.entry():
+                yield from_object(parse_object(line), str(lines.number))
 
 
 def from_object(found: Mapping[str, Any], default_id: str) -> Sentence:
     """Returns the sentence that an object stands for; one without an id gets another."""
     for key, (form, kind) in _KEYS.items():
-        if key in found and not (isinstance(found[key], list) and all(_kind_of(item) == kind for item in found[key])):
-            raise CorpusError(f"{key!r} should be {form}, not {short(found[key])}.")
+        if key in found:
+            fitted(found[key], kind, f"{key!r} should be {form}")
     for key in ("tokens", "spans"):
         if key not in found:
             raise CorpusError(f"{key!r} is missing. Give it, if need be as an empty list.")
-    if not isinstance(found.get("id", ""), str):
-        raise CorpusError(f"'id' should be a string, not {short(found['id'])}. Put it in quotes.")
     return in_order(
         found.get("id", default_id),
         found["tokens"],
@@ -59,17 +51,14 @@ def from_object(found: Mapping[str, Any], default_id: str) -> Sentence:
     )
 
 
-_KEYS: dict[str, tuple[str, type | list[type]]] = {  # what each item of a list is; exactly, for true is not a number
-    "tokens": ("a list of strings", str),
-    "spans": ("a list of [start, end] token numbers", [int, int]),
-    "pos": ("a list of strings", str),
-    "types": ("a list of strings", str),
-    "relations": ('a list of [source span, target span, "name"]', [int, int, str]),
+_KEYS: dict[str, tuple[str, Any]] = {
+    "tokens": ("a list of strings", list[str]),
+    "spans": ("a list of [start, end] token numbers", list[tuple[int, int]]),
+    "id": ("a string", str),
+    "pos": ("a list of strings", list[str]),
+    "types": ("a list of strings", list[str]),
+    "relations": ('a list of [source span, target span, "name"]', list[tuple[int, int, str]]),
 }
-
-
-def _kind_of(item: Any) -> type | list[type]:
-    return list(map(type, item)) if isinstance(item, list) else type(item)
 
 
 class Line(msgspec.Struct, gc=False, omit_defaults=True):

@@ -16,10 +16,11 @@ from collections.abc import Iterator
 from itertools import chain
 
 from hasten.errors import CorpusError
-from hasten.tasks.entity_relation.data.corpus import Sentence, Span, in_order
-from hasten.tasks.text.lines import MAX_LINE, AnyPath, Faults, open_lines
+from hasten.tasks.entity_relation.data.corpus import Relation, Sentence, Span, in_order
+from hasten.tasks.text.lines import Lines
 from hasten.tasks.text.tables import Cells, read_tables, spans_of
 
+END = "\t" * 8  # a row that stands behind the last one
 ID, FORM, UPOS, XPOS, MISC = 0, 1, 3, 4, 9  # columns of CoNLL-U
 BRACKETS = re.compile(r"\(([^()]*)\)|\(([^()]*)|([^()]*)\)")  # one that opens and closes; opens; closes
 GMB_HEADER = ["Sentence #", "Word", "POS", "Tag"]
@@ -36,9 +37,9 @@ RELATIONS = {
 ESCAPES = {"COMMA": ",", "-LRB-": "(", "-RRB-": ")", "-LCB-": "{", "-RCB-": "}", "-LSB-": "[", "-RSB-": "]"}
 
 
-def read_conll2003(path: AnyPath, max_line: int = MAX_LINE, faults: Faults | None = None) -> Iterator[Sentence]:
+def conll2003(lines: Lines) -> Iterator[Sentence]:
     """Reads word, POS, chunk and IOB entity; ids count the sentences from 1."""
-    for lines, id, rows in read_tables(path, _four, max_line, faults):
+    for id, rows in read_tables(lines, _four):
         with lines.entry():
             words, pos, _, tags = zip(*rows, strict=True)
             yield Sentence(id, words, tuple(spans_of(tags)[0]), pos=pos)
@@ -51,33 +52,31 @@ def _four(line: str) -> Cells:
     return cells
 
 
-def read_gmb(path: AnyPath, max_line: int = MAX_LINE, faults: Faults | None = None) -> Iterator[Sentence]:
+def gmb(lines: Lines) -> Iterator[Sentence]:
     """Reads `ner_dataset.csv`; spans are the persons, organisations, places and nations (per, org, geo, gpe).
 
     The published file was cut by a spreadsheet at 1,048,576 rows, in the middle of a sentence: in a file of that length
     the last sentence is left out too.
     """
-    # cp1252 is a superset of latin-1's letters; the file has its quotes
-    with open_lines(path, max_line, encoding="cp1252", faults=faults) as lines:
-        table = csv.reader(lines)
-        if (header := next(table, None)) != GMB_HEADER:
-            raise CorpusError(f"Expected the header {','.join(GMB_HEADER)!r}, not {header}. Is this the file?")
-        rows, n_rows = list[Cells](), 1
-        for row in chain(table, (["end", "", "", ""],)):
-            n_rows += 1
-            if len(row) != len(GMB_HEADER):
-                raise CorpusError(f"Expected {len(GMB_HEADER)} columns, not {len(row)}. Quote words with commas.")
-            if row[0] and rows and not (row[0] == "end" and n_rows == SPREADSHEET_ROWS + 1):
-                with lines.entry():
-                    numbers, words, pos, tags = zip(*rows, strict=True)
-                    spans = tuple(spans_of(tags, GMB_ENTITIES)[0])
-                    yield Sentence(numbers[0].removeprefix("Sentence: "), words, spans, pos=pos)
-            rows = [row] if row[0] else [*rows, row]
+    table = csv.reader(lines)
+    if (header := next(table, None)) != GMB_HEADER:
+        raise CorpusError(f"Expected the header {','.join(GMB_HEADER)!r}, not {header}. Is this the file?")
+    rows, n_rows = list[Cells](), 1
+    for row in chain(table, (["end", "", "", ""],)):
+        n_rows += 1
+        if len(row) != len(GMB_HEADER):
+            raise CorpusError(f"Expected {len(GMB_HEADER)} columns, not {len(row)}. Quote words with commas.")
+        if row[0] and rows and not (row[0] == "end" and n_rows == SPREADSHEET_ROWS + 1):
+            with lines.entry():
+                numbers, words, pos, tags = zip(*rows, strict=True)
+                spans = tuple(spans_of(tags, GMB_ENTITIES)[0])
+                yield Sentence(numbers[0].removeprefix("Sentence: "), words, spans, pos=pos)
+        rows = [row] if row[0] else [*rows, row]
 
 
-def read_conllu(path: AnyPath, max_line: int = MAX_LINE, faults: Faults | None = None) -> Iterator[Sentence]:
+def conllu(lines: Lines) -> Iterator[Sentence]:
     """Reads sentences with the universal parts of speech; ids are those of `# sent_id`, or count from 1."""
-    for lines, id, rows in read_tables(path, _ten, max_line, faults, comments=True):
+    for id, rows in read_tables(lines, _ten, comments=True):
         with lines.entry():
             pos = [row[UPOS] if row[UPOS] != "_" else row[XPOS] for row in rows]
             notes = [dict(note.partition("=")[::2] for note in row[MISC].split("|")) for row in rows]
@@ -117,40 +116,35 @@ def _bracketed(notes: list[dict[str, str]]) -> tuple[list[Span], list[str]]:
     return spans, types
 
 
-def read_conll04(path: AnyPath, max_line: int = MAX_LINE, faults: Faults | None = None) -> Iterator[Sentence]:
+def conll04(lines: Lines) -> Iterator[Sentence]:
     """Reads `conll04.corp` (Roth & Yih 2004), with the paper's names for types and relations.
 
     The ids are the file's own sentence numbers. A sentence without relations gets `()`, not None, for it
     was annotated. One with a row that is refused is refused once, for its first fault.
     """
-    with open_lines(path, max_line, faults=faults) as lines:
-        draft = _Draft()
-        for line in lines:
-            columns = line.rstrip("\r\n").split("\t")
-            if columns == [""]:
-                draft.ended = bool(draft.tokens)
-                continue
-            if len(columns) not in (3, 9):
-                raise CorpusError(
-                    f"Expected 9 columns (a token), 3 (a relation) or a blank line, not {len(columns)}. "
-                    "Separate columns by tabs."
-                )
-            if len(columns) == 9 and draft.ended:
-                with lines.entry():
-                    yield from draft.build()
-                draft = _Draft()
-            try:
-                if len(columns) == 9:
-                    draft.add_row(columns)
-                else:
-                    draft.add_relation(*columns)
-            except CorpusError as error:
-                if not draft.broken:
-                    lines.faults.meet(error, lines.place)
-                draft.broken = True
-        if draft.tokens:
+    draft = _Draft()
+    for line in chain(lines, (END,)):
+        columns = line.rstrip("\r\n").split("\t")
+        if columns == [""]:
+            draft.ended = bool(draft.tokens)
+            continue
+        if len(columns) not in (3, 9):
+            raise CorpusError(
+                f"Expected 9 columns (a token), 3 (a relation) or a blank line, not {len(columns)}. "
+                "Separate columns by tabs."
+            )
+        if len(columns) == 9 and (draft.ended or line is END):
             with lines.entry():
                 yield from draft.build()
+            draft = _Draft()
+        if line is END:
+            return
+        try:
+            (draft.add_row if len(columns) == 9 else draft.add_relation)(*columns)
+        except CorpusError as error:
+            if not draft.broken:
+                lines.faults.meet(error, lines.place)
+            draft.broken = True
 
 
 class _Draft:
@@ -158,22 +152,18 @@ class _Draft:
 
     def __init__(self) -> None:
         self.id = ""
-        self.tokens: list[str] = []
-        self.pos: list[str] = []
-        self.spans: dict[str, tuple[int, int]] = {}  # by the row number that relations refer to
+        self.tokens: list[tuple[str, str]] = []  # with their parts of speech
+        self.spans: dict[str, Span] = {}  # by the row number that relations refer to
         self.types: list[str] = []
-        self.relations: list[tuple[int, int, str]] = []
+        self.relations: list[Relation] = []
         self.ended = False  # a blank line came after the tokens
         self.broken = False  # a row of it was refused, and so all of it is
 
-    def add_row(self, columns: list[str]) -> None:
-        number, entity, row, _, tags, words = columns[:6]
+    def add_row(self, number: str, entity: str, row: str, _: str, tags: str, words: str, *others: str) -> None:
         if self.tokens and number != self.id:
             raise CorpusError(f"Sentence {number} begins inside sentence {self.id}. Put a blank line between.")
         self.id, start = number, len(self.tokens)
-        for word, tag in _expand(words, tags):
-            self.tokens.append(word)
-            self.pos.append(tag)
+        self.tokens += _expand(words, tags)
         if entity != "O":
             self.spans[row] = (start, len(self.tokens))
             self.types.append(_translate(entity, TYPES, "entity type"))
@@ -185,13 +175,13 @@ class _Draft:
         for row in (source, target):
             if row not in self.spans:
                 raise CorpusError(f"Row {row} of sentence {self.id} is not an entity. Rows {rows} are.")
-        name = _translate(name, RELATIONS, "relation")
-        self.relations.append((rows.index(source), rows.index(target), name))
+        self.relations.append((rows.index(source), rows.index(target), _translate(name, RELATIONS, "relation")))
 
     def build(self) -> Iterator[Sentence]:
-        if not self.broken:
+        if self.tokens and not self.broken:
+            words, pos = zip(*self.tokens, strict=True)
             spans = list(self.spans.values())
-            yield in_order(self.id, self.tokens, spans, pos=self.pos, types=self.types, relations=self.relations)
+            yield in_order(self.id, words, spans, pos=pos, types=self.types, relations=self.relations)
 
 
 def _expand(words: str, tags: str) -> list[tuple[str, str]]:
