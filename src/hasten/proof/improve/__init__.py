@@ -184,7 +184,7 @@ SWEEPS, SWEPT, MOVES, NODES = 500, 2e7, 2**24, 2000  # of a slice; of sweeps no 
 SWEEP_TIME, MOVE_TIME, NODE_TIME = 12.0, 4.0, 40.0  # nanoseconds for what is left, for work, for a variable
 WEIGHTS = {PRICE: 2.0, MOVE: 2.0, BRANCHING: 0.5}  # shares of the time
 AT_FIRST = LOOKING, ELIMINATING, TALLYING, BRANCH_STEP, FULL_ELIMINATION  # without followers, before slices
-WITH_FOLLOWERS = {PRICE: 0.1, MOVE: 1.0}  # where bounds are of the problem without its followers
+WITH_FOLLOWERS = {PRICE: 0.25, MOVE: 1.0}  # where bounds are of the problem without its followers
 STALLED, LEAST_WEIGHT = (
     0.9,
     1 / 4,
