@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from hasten.hosts.asking import Asking, Outcome, activity, handed_over, missing, outcome, refuse_options
+from hasten.hosts.asking import Asking, Outcome, activity, handed_over, missing, outcome, refuse_options, start_of
 from hasten.programs.adopting.modelling import PuLP
 from hasten.programs.answer import Answer
 from hasten.programs.native import highs_is_elsewhere
-from hasten.support.arrays import FloatArray
 
 try:
     import pulp
@@ -88,7 +85,7 @@ class HASTEN(pulp.LpSolver):  # type: ignore[misc]
             and not highs_is_elsewhere()
         ):
             return self._hand_over(lp, "no variable is whole" if self.mip else "mip=False relaxes it")
-        start = self._start(variables) if self.optionsDict.get("warmStart") else None
+        start = start_of(each.varValue for each in variables) if self.optionsDict.get("warmStart") else None
         say = print if self.msg else None
         statement = PuLP().state(lp)
         answer = Asking(self.timeLimit, self.optionsDict.get("gapRel"), start, say).one(statement)
@@ -102,9 +99,6 @@ class HASTEN(pulp.LpSolver):  # type: ignore[misc]
                 row.slack = -slack if row.sense == pulp.LpConstraintLE else slack
         lp.assignStatus(*codes)
         return int(codes[0])
-
-    def _start(self, variables: list[Any]) -> FloatArray:
-        return np.array([np.nan if each.varValue is None else each.varValue for each in variables], dtype=np.float64)
 
     def _hand_over(self, lp: Any, why: str) -> int:
         self.handed = handed_over(why)

@@ -11,10 +11,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from hasten.errors import ProgramError, SolverError
-from hasten.hosts.asking import Asking, Outcome, handed_over, in_words, missing, outcome, refuse_options
+from hasten.hosts.asking import Asking, Outcome, handed_over, in_words, missing, outcome, refuse_options, start_of
 from hasten.programs.adopting.modelling import Pyomo
 from hasten.programs.answer import Answer
 from hasten.programs.native import highs_is_elsewhere
@@ -133,7 +131,7 @@ class Hasten(SolverBase):  # type: ignore[misc]
             for stream in config.tee:
                 stream.write(line + "\n")
 
-        start = _start_of(variables) if config.use_mipstart else None
+        start = start_of(each.value for each in variables) if config.use_mipstart else None
         limit, gap = given.get("time_limit", config.time_limit), given.get("mip_rel_gap", config.rel_gap)
         began = time.perf_counter()
         try:
@@ -170,11 +168,6 @@ class Hasten(SolverBase):  # type: ignore[misc]
         names = ("tee", "load_solutions", "raise_exception_on_nonoptimal_result", "time_limit", "rel_gap", "threads")
         options = {name: config.get(name).value() for name in names if config.get(name).value() is not None}
         return Highs().solve(model, solver_options=config.solver_options.value(), **options)
-
-
-def _start_of(variables: list[Any]) -> FloatArray:
-    """Returns the values that variables have, nan for none."""
-    return np.array([np.nan if each.value is None else each.value for each in variables], dtype=np.float64)
 
 
 class _Legacy(LegacySolverWrapper, Hasten):  # type: ignore[misc]

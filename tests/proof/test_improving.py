@@ -13,11 +13,14 @@ from proofs import assert_sound
 from strategies import rich_problems
 
 import hasten
+from hasten.kernels.layout import Instance
+from hasten.kernels.score import rows_hold, total_cost
 from hasten.model.batch import ONLY
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Status
 from hasten.proof.certifier import Certifier
 from hasten.proof.improve import IMPROVING, Improvement
+from hasten.proof.improve.follow import follow
 from hasten.proof.look import LOOKING
 from hasten.proof.outcome import OPEN, OUTCOME
 from hasten.proof.report import solution_of
@@ -114,3 +117,45 @@ def test_what_cannot_hold_is_infeasible() -> None:
     rule = hasten.Rule.of("none", [(v, "0") for v in range(30)], at_least=31)
     broken = problem.structure.with_rules([rule]).problem(problem.cost)
     assert Certifier(time_limit=5)(broken).status is Status.INFEASIBLE
+
+
+def following(seed: int) -> Problem:
+    """Returns chains of variables of which each mostly allows one label of the next, joined by tables and a rule."""
+    rng, schema = np.random.default_rng(seed), hasten.Schema()
+    item = schema.variable("item", ["a", "b", "c"])
+    pair = schema.factor("pair", learned=False, one=item, other=item)
+    shape, tables = schema.structure(9 * [item]), dict[int, np.ndarray]()
+    for v in range(8):
+        table = np.full((3, 3), np.inf)
+        table[np.arange(3), rng.permutation(3)] = rng.integers(0, 9, 3)
+        table[rng.random((3, 3)) < 0.1] = 1.0
+        if v % 3 == 2:
+            table = rng.integers(0, 9, (3, 3)) * 1.0
+        tables[shape.connect(pair, one=v, other=v + 1)] = table
+    tables[shape.connect(pair, one=0, other=8)] = rng.integers(0, 9, (3, 3)) * 1.0
+    weights = rng.choice([0.1, 1.0]) * rng.integers(0, 9, (9, 3))
+    terms = [(v, label, float(weights[v, i])) for v in range(9) for i, label in enumerate("abc")]
+    shape.rule("room", terms, at_most=float(np.median(weights, axis=1).sum()))
+    return shape.problem(rng.integers(0, 9, 27) * 1.0, tables=tables)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_followers_change_no_answer(seed: int) -> None:
+    problem = following(seed)
+    left = follow(Instance(problem.graph, problem.cost, problem.table), np.inf)
+    found, best = improved(problem, 8, max_join=0), hasten.make_solver("brute").solve(problem)
+    if left is not None and best.values is not None:
+        reduced = left.reduced(best.labels)
+        assert reduced is not None
+        assert left.restored(reduced).tolist() == best.labels.tolist()
+        assert total_cost(left.shape.graph, left.arrays.cost, left.arrays.table, reduced) == best.cost
+        assert rows_hold(left.shape.graph, reduced)
+    if found is not None:
+        assert_sound(found, exact.optimum(problem))
+
+
+def test_most_of_a_chain_follows() -> None:
+    problem = following(0)
+    left = follow(Instance(problem.graph, problem.cost, problem.table), np.inf)
+    assert left is not None
+    assert len(left.shape.graph.order) <= 6  # of 9

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -134,6 +134,11 @@ def activity(statement: Statement, x: FloatArray) -> FloatArray:
     """Returns what each row sums up to."""
     summed = np.bincount(statement.row_of_term, statement.row_weight * x[statement.row_column], statement.n_rows)
     return np.asarray(summed, dtype=np.float64)
+
+
+def start_of(values: Iterable[float | None]) -> FloatArray:
+    """Returns values to start from, nan where a variable has none."""
+    return np.array([math.nan if value is None else value for value in values], dtype=np.float64)
 
 
 def refuse_options(given: Sequence[str], known: Sequence[str], host: str) -> None:

@@ -26,7 +26,7 @@ from hasten.kernels.tolerance import EXACT
 from hasten.model.problem import Problem
 from hasten.model.schema import Schema
 from hasten.programs.answer import Answer
-from hasten.programs.definitions import MAX_VALUES
+from hasten.programs.definitions import unfit_columns
 from hasten.programs.state import Group
 from hasten.programs.statement import Statement
 from hasten.programs.tables import MAX_ARITY, MAX_ENTRIES, MAX_PAIR
@@ -53,16 +53,11 @@ def answer_to_certify(program: Program, answer: Answer | None, **asked: Any) -> 
 
 def certify(program: Statement, groups: Iterable[Group], c: FloatArray, answer: Answer, deadline: float) -> Certificate:
     """Writes down what nothing costs less than, and what an answer costs; costs are minus a maximised objective."""
-    for which, what in (
-        (~program.whole, "is continuous"),
-        (~np.isfinite(program.low) | ~np.isfinite(program.high), "has no bounds"),
-        (program.high - program.low >= MAX_VALUES, f"takes more than {MAX_VALUES:,} values"),
-    ):
-        for j in np.flatnonzero(which).tolist()[:1]:
-            raise ProgramError(
-                f"No certificate can be written: the variable {program.columns[j]!r} {what}. Certificates are about "
-                "whole variables, whose bounds the program states."
-            )
+    for names, what in unfit_columns(program):
+        raise ProgramError(
+            f"No certificate can be written: the variable {names[0]!r} {what}. Certificates are about whole variables, "
+            "whose bounds the program states."
+        )
     statement = list(stated(program, c))
     x = answer.values_found
     labels = None if x is None else [*np.rint(x - program.low).astype(np.int64).tolist(), 0]

@@ -7,6 +7,7 @@ go to a and b, and their bounds become the limits of these rows.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -42,6 +43,17 @@ class Definitions:
         found = x.copy()
         np.add.at(found.T, self.target, x[:, self.source].T * self.factor[:, None])
         return found if self.checked is None else np.array([self.checked(each) for each in found]).reshape(x.shape)
+
+
+def unfit_columns(program: Statement) -> Iterator[tuple[list[str], str]]:
+    """Yields the names of columns whose values cannot be labels, and why not."""
+    for which, what in (
+        (~program.whole, "is continuous"),
+        (~np.isfinite(program.low) | ~np.isfinite(program.high), "has no bounds"),
+        (program.high - program.low >= MAX_VALUES, f"takes more than {MAX_VALUES:,} values"),
+    ):
+        if which.any():
+            yield [program.columns[j] for j in np.flatnonzero(which).tolist()], what
 
 
 def define(program: Statement, grouped: BoolArray) -> Definitions | None:

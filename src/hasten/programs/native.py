@@ -24,7 +24,6 @@ from hasten.support.arrays import FloatArray
 from hasten.support.child import Child
 from hasten.support.clock import NEVER, LeftBehindError, Stop, now, run_waiting
 
-MAX_DENSE = 40_000  # entries of a matrix that is multiplied as a whole
 NO_GAP = 1e-6  # relative: nothing is left to find out
 _FIELDS = ("low", "high", "whole", "row_first", "row_column", "row_weight", "row_low", "row_high")
 
@@ -155,10 +154,6 @@ class Checker:
         whole = np.bincount(self._row[odd], minlength=program.n_rows) == 0
         self._least, self._most = row_limits(program.row_low, program.row_high, whole)
         self._all_whole = bool(program.whole.all())
-        self._dense: FloatArray | None = None
-        if program.n_rows * program.n_columns <= MAX_DENSE:  # one product is faster than three steps
-            self._dense = np.zeros((program.n_rows, program.n_columns))
-            np.add.at(self._dense, (self._row, program.row_column), program.row_weight)
 
     def __call__(self, found: Sequence[float] | FloatArray) -> FloatArray:
         """Returns a solver's values, rounded where they must be whole; refuses values that break a row."""
@@ -169,12 +164,7 @@ class Checker:
         np.maximum(x, program.low, out=x)
         np.minimum(x, program.high, out=x)
         x += 0.0  # no negative zero
-        activity: FloatArray
-        if self._dense is not None:
-            activity = self._dense @ x
-        else:
-            summed = np.bincount(self._row, program.row_weight * x[program.row_column], program.n_rows)
-            activity = np.asarray(summed, dtype=np.float64)
+        activity = np.bincount(self._row, program.row_weight * x[program.row_column], program.n_rows)
         if (activity < self._least).any() or (activity > self._most).any():
             row = program.rows[int(np.flatnonzero((activity < self._least) | (activity > self._most))[0])]
             raise SolverWrong(f"{self.name} returned values that break the row {row!r}.")

@@ -15,7 +15,7 @@ import numpy as np
 
 from hasten.model.kinds import MAX_LABELS, MAX_ROLES, MAX_TABLE, MAX_WEIGHT
 from hasten.programs.columns import define_columns, group_columns, tighten_columns
-from hasten.programs.definitions import MAX_VALUES
+from hasten.programs.definitions import unfit_columns
 from hasten.programs.kinds import find_parts, limits_before_slack
 from hasten.programs.labels import clip_weights, make_labels, rule_out_labels
 from hasten.programs.state import Recognised
@@ -50,16 +50,10 @@ def refuse_infinity(found: Recognised) -> None:
 def check_columns(found: Recognised) -> None:
     """Checks that every column takes few values: only then can it be put into labels."""
     program = found.statement
-    for which, what in (
-        (~program.whole, "is continuous"),
-        (~np.isfinite(program.low) | ~np.isfinite(program.high), "has no bounds"),
-        (program.high - program.low >= MAX_VALUES, f"takes more than {MAX_VALUES:,} values"),
-    ):
-        at = np.flatnonzero(which)
-        if at.size:
-            more = f" ({at.size - 1:,} more are like it)" if at.size > 1 else ""
-            found.only_solver = f"the variable {program.columns[at[0]]!r} {what}{more}"
-            return
+    for names, what in unfit_columns(program):
+        more = f" ({len(names) - 1:,} more are like it)" if len(names) > 1 else ""
+        found.only_solver = f"the variable {names[0]!r} {what}{more}"
+        return
     n_labels = float((program.high - program.low + 1).sum())
     if n_labels > MAX_ALL:
         found.only_solver = f"its variables have {n_labels:,.0f} values"

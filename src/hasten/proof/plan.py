@@ -20,7 +20,7 @@ from hasten.jit.records import Record
 from hasten.kernels.layout import BatchArrays
 from hasten.model.batch import ONLY
 from hasten.model.compiled import Compiled
-from hasten.proof.outcome import NOTHING_FIXED, OPEN, OUTCOME, Fixing, Proofs
+from hasten.proof.outcome import NOTHING_FIXED, OPEN, OUTCOME, STOPPED, Fixing, Proofs
 from hasten.support import clock as clocks
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.clock import LONG, UNWATCHED, Clock, LeftBehindError, in_parallel, now
@@ -30,6 +30,7 @@ MAX_SWEEPS = 100  # by default
 LARGE = 2_000  # variables and slots of factors from which on planning may take long
 MOST_SECONDS = 1e6  # that a thread can wait
 BRIEF = 0.05  # seconds: a step that takes no longer is taken even where no time is left
+NOTHING: dict[Any, object] = {}
 NOBODY = np.zeros(0, dtype=np.int64)  # the numbers of no problems
 
 
@@ -204,3 +205,21 @@ class Work:
             share()
         else:
             clock.run(share, seconds)
+
+
+def take_steps(work: Work, problems: IntArray, steps: Sequence[Step]) -> None:
+    """Takes each step in turn on the problems that are still open and whose structures have a plan for the step."""
+    known = work.plan.parts if work.plan is not None else NOTHING
+    for step in steps:
+        if known.get(step, step) is None:  # the only structure has no plan for it
+            continue
+        try:
+            some = work.taking(step, problems)
+        except LeftBehindError:  # no time is left to plan the step
+            work.proofs.facts[OUTCOME, problems] = STOPPED
+            return
+        if some.size:
+            step.run(work, some)
+            problems = work.still_open(problems)
+            if not problems.size:
+                return

@@ -12,12 +12,10 @@ from hasten.proof.cut.persistency import PERSISTENCY
 from hasten.proof.eliminate import ELIMINATING
 from hasten.proof.improve import IMPROVING
 from hasten.proof.look import LOOKING
-from hasten.proof.outcome import OUTCOME, STOPPED
-from hasten.proof.plan import Step, Work, plan_for
+from hasten.proof.plan import Step, Work, plan_for, take_steps
 from hasten.proof.prune import PRUNING
 from hasten.proof.tally import TALLYING
 from hasten.support.arrays import IntArray
-from hasten.support.clock import LeftBehindError
 
 STEPS: tuple[Step, ...] = (
     CUTTING,
@@ -32,25 +30,11 @@ STEPS: tuple[Step, ...] = (
 )
 AFTER_LOOKING = STEPS[3:]
 BEFORE_IMPROVING = STEPS[:-1]
-NOTHING: dict[Step, object] = {}
 
 
 def prove(work: Work, problems: IntArray, steps: Sequence[Step] = STEPS) -> None:
     """Takes each step in turn on the problems that are still open and whose structures have a plan for the step."""
-    known = work.plan.parts if work.plan is not None else NOTHING
-    for step in steps:
-        if known.get(step, step) is None:  # the only structure has no plan for it
-            continue
-        try:
-            some = work.taking(step, problems)
-        except LeftBehindError:  # no time is left to plan the step
-            work.proofs.facts[OUTCOME, problems] = STOPPED
-            return
-        if some.size:
-            step.run(work, some)
-            problems = work.still_open(problems)
-            if not problems.size:
-                return
+    take_steps(work, problems, steps)
 
 
 def begins_with_looking(shape: Compiled) -> bool:

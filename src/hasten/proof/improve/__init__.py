@@ -22,11 +22,14 @@ from hasten.kernels.score import rows_hold, total_cost
 from hasten.kernels.tolerance import prune_above
 from hasten.model.batch import ONLY
 from hasten.proof import outcome as status
+from hasten.proof.branch import BRANCHING as BRANCH_STEP
 from hasten.proof.branch import effort_for
 from hasten.proof.branch.certify import certify_ruled
 from hasten.proof.branch.dive import FINISHED, Effort, branch
 from hasten.proof.branch.space import Space, dual_floats, make_dual, make_tree, space_for, tree_floats, tree_ints
 from hasten.proof.branch.tighten import Tight, count_left, tighten_rows
+from hasten.proof.buckets import FULL_ELIMINATION
+from hasten.proof.eliminate import ELIMINATING
 from hasten.proof.elimination.kernels import Reduction, eliminate, plan_at, restore
 from hasten.proof.elimination.plan import reduce
 from hasten.proof.improve.follow import follow
@@ -34,6 +37,7 @@ from hasten.proof.improve.moves import Moves, improve
 from hasten.proof.improve.pieces import STORE, TERM, WIDTH, Piece
 from hasten.proof.improve.prices import BOUND as LOWEST
 from hasten.proof.improve.prices import FIRST, Prices, ascend, keep_prices, recall_prices, start_prices
+from hasten.proof.look import LOOKING
 from hasten.proof.outcome import (
     Proofs,
     State,
@@ -44,67 +48,17 @@ from hasten.proof.outcome import (
     rule_out,
     take_bound,
 )
-from hasten.proof.plan import ProofPlan, Work, plan_for
+from hasten.proof.plan import ProofPlan, Work, plan_for, take_steps
 from hasten.proof.sweep.dual import start_dual, sweep
 from hasten.proof.sweep.sweeping import Known
+from hasten.proof.tally import TALLYING
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.clock import AT, NEVER, Clock, now
 
 PRICE, MOVE, BRANCHING = 1, 2, 3  # tasks; before the first one all is set up
-COST, EXCESS, CURRENT, BEGUN = 0, 1, 2, 3  # of `Scratch.own`
-N_OWN = 4
+COST, BEGUN, N_OWN = 0, 1, 2  # of what a slice leaves to the next: the least cost, and whether it has begun
 DIVE_NODES, NODE_SWEEPS = 2000, 2
 KEPT = 2**23  # numbers that levels of branching keep at most
-
-
-class Scratch(NamedTuple):
-    """Numbers that one slice leaves to the next."""
-
-    own: FloatArray  # the least cost, by how much rows are broken by the labelling that moves, its cost, whether begun
-    work: FloatArray
-    cost: FloatArray
-    dual: FloatArray
-    tree: FloatArray
-    values: FloatArray
-    message: FloatArray
-    multiplier: FloatArray
-    direction: FloatArray
-    scale: FloatArray
-    belief: FloatArray
-    base: FloatArray
-    value: FloatArray
-    joint: FloatArray
-    store: FloatArray
-    total: FloatArray
-    price: FloatArray
-
-
-class Indices(NamedTuple):
-    """Whole numbers that one slice leaves to the next."""
-
-    best: IntArray  # the best labelling of what is left
-    restored: IntArray
-    trial: IntArray
-    n_left: IntArray
-    due: IntArray
-    labels: IntArray
-    variable: IntArray
-    place: IntArray
-    n_live: IntArray
-    at: IntArray
-    over: IntArray
-    n_over: IntArray
-    stride: IntArray
-    child: IntArray
-    sibling: IntArray
-    chosen: IntArray
-    trail: IntArray
-    live: IntArray
-    term: IntArray
-    random: IntArray
-    before: IntArray
-    kept: IntArray
-    levels: IntArray
 
 
 @kernel
@@ -116,31 +70,15 @@ def levels_for(n: Space) -> int:
 
 @kernel
 def scratch_floats(n: Space) -> tuple[int, ...]:
-    """Returns how many floats each field of a `Scratch` takes."""
-    return (
-        N_OWN,
-        n.work,
-        n.labels,
-        together(dual_floats(n)),
-        together(tree_floats(n, levels_for(n))),
-        4,
-        n.messages,
-        n.rows,
-        n.rows,
-        n.rows,
-        n.labels,
-        n.labels,
-        n.labels,
-        n.most,
-        STORE,
-        n.rows,
-        n.rows,
-    )
+    """Returns how many floats each array takes that one slice leaves to the next."""
+    own = N_OWN, n.work, n.labels, together(dual_floats(n)), together(tree_floats(n, levels_for(n)))
+    prices = 4, n.messages, n.rows, n.rows, n.rows, n.labels
+    return own + prices + (n.labels, n.labels, n.most, STORE, n.rows, n.rows)
 
 
 @kernel
 def scratch_ints(n: Space) -> tuple[int, ...]:
-    """Returns how many whole numbers each field of `Indices` takes."""
+    """Returns how many whole numbers each array takes that one slice leaves to the next."""
     v = n.variables
     piece = v, v, v, v, v, WIDTH * v, v, WIDTH * v, v, v, v, v, n.labels, TERM * (v + n.messages), 1
     return (v, n.given, v, v, n.rows) + piece + (v, v, together(tree_ints(n, levels_for(n))))  # noqa: RUF005
@@ -163,51 +101,50 @@ def improve_some(
     batch, proofs, n, p = BatchArrays(*arrays), Proofs(*state), Space(*space), problems[0]
     (kind, amount, seed), levels, (floats, ints) = task, levels_for(n), memory
     watch[AT] = 1
-    scratch = Scratch(*split(floats, scratch_floats(n)))
-    indices = Indices(*split(ints, scratch_ints(n)))
-    dual = make_dual(n, scratch.dual, part(watch, 0, watch.size))
-    due = indices.due
-    tight = Tight(dual.belief, dual.multiplier, indices.n_left, due, indices.trial, due, due, dual.belief)
-    prices, piece = Prices(*scratch[5:11]), Piece(*(indices[5:20] + scratch[11:15]))
-    moves = Moves(indices.before, indices.kept, scratch.total, scratch.price)
-    instance, plan, own, values = instance_of(batch, p), plan_at(reduced[0, 0]), scratch.own, proofs.values
+    reals, wholes = split(floats, scratch_floats(n)), split(ints, scratch_ints(n))
+    (own, work, cost), (best, restored, trial, n_left, due) = reals[:3], wholes[:5]
+    dual = make_dual(n, reals[3], part(watch, 0, watch.size))
+    tight = Tight(dual.belief, dual.multiplier, n_left, due, trial, due, due, dual.belief)
+    prices, piece = Prices(*reals[5:11]), Piece(*(wholes[5:20] + reals[11:15]))
+    moves = Moves(*(wholes[20:22] + reals[15:]))
+    instance, plan, values = instance_of(batch, p), plan_at(reduced[0, 0]), proofs.values
     size = values[status.SIZE, p]
     slip = rounding(instance.graph, size)
     gap = integral_gap(instance, size, slip)
-    left = Instance(graph_at(reduced[0, 1]), scratch.cost, scratch.work)
-    known, closed, least = Known(indices.best, size, slip, gap), False, own[COST]
+    left = Instance(graph_at(reduced[0, 1]), cost, work)
+    known, closed, least = Known(best, size, slip, gap), False, own[COST]
     small, mine = left.graph, labels_of(batch, proofs.labels, p)
     if own[BEGUN] == 0.0:
-        constant = eliminate(plan, instance.cost, instance.table, scratch.work, scratch.cost, dual.watch)
+        constant = eliminate(plan, instance.cost, instance.table, work, cost, dual.watch)
         if constant != constant:  # it was stopped
             watch[AT] = 0
             keep((floats, ints, watch))
             return
-        own[BEGUN], indices.random[0] = 1.0, 1 + seed % 2147483646
-        least = own[COST] = values[status.BEST, p]
-        if least < np.inf:
-            for x in range(plan.keep.size):
-                indices.best[x] = mine[plan.keep[x]]
+        own[BEGUN], piece.random[0] = 1.0, 1 + seed % 2147483646
+        least = own[COST] = np.inf
         for at in range(small.first[1]):
-            scratch.cost[at] += constant
-        start_dual(small, scratch.cost, dual)
+            cost[at] += constant
+        start_dual(small, cost, dual)
         start_prices(small, prices)
         keep_prices(small, dual, prices)
-        own[CURRENT] = own[EXCESS] = np.inf
         closed = constant == np.inf or not count_left(small, tight, 1) or not tighten_rows(small, tight, dual.watch)
+    if values[status.BEST, p] < least:
+        least = own[COST] = values[status.BEST, p]
+        for x in range(plan.keep.size):
+            best[x] = mine[plan.keep[x]]
     if closed:
         pass
     elif kind == PRICE:
         closed, least = ascend(left, dual, tight, prices, amount, least, known)
         proofs.facts[status.N_SWEEPS, p] += amount
     elif kind == MOVE:
-        least = improve(left, dual, piece, moves, indices.best, amount, least)
+        least = improve(left, dual, piece, moves, best, amount, least)
     else:
         copy(dual.belief, prices.belief, 0, small.first[small.order.size])
-        recall_prices(small, scratch.cost, dual, prices)
+        recall_prices(small, cost, dual, prices)
         for x in range(FIRST):
-            closed = closed or not sweep(small, scratch.work, x % 2 == 0, dual)
-        tree = make_tree(n, levels, scratch.tree, indices.levels)
+            closed = closed or not sweep(small, work, x % 2 == 0, dual)
+        tree = make_tree(n, levels, reals[4], wholes[22])
         each = DIVE_NODES  # of a dive; fewer levels than variables last for fewer dives
         if levels <= n.variables:
             each = max(each, amount // max(levels - 3, 1) + 1)
@@ -217,13 +154,13 @@ def improve_some(
             closed = ended == FINISHED
             proofs.facts[status.N_NODES, p] += n_nodes
         copy(prices.belief, dual.belief, 0, small.first[small.order.size])
-        recall_prices(small, scratch.cost, dual, prices)
+        recall_prices(small, cost, dual, prices)
     if least < own[COST]:
         own[COST] = least
-        restore(plan, instance.cost, instance.table, scratch.work, indices.best, indices.restored)
-        found = total_cost(instance.graph, instance.cost, instance.table, indices.restored)
+        restore(plan, instance.cost, instance.table, work, best, restored)
+        found = total_cost(instance.graph, instance.cost, instance.table, restored)
         if found < values[status.BEST, p]:
-            copy_labels(indices.restored, mine)
+            copy_labels(restored, mine)
             values[status.BEST, p], proofs.facts[status.LABELS_BY, p] = found, status.BRANCH
     bound = prices.values[LOWEST] - slip
     if gap > 0.0:
@@ -246,6 +183,8 @@ NOTHING = np.zeros((2, 0))  # in place of costs and tables
 SWEEPS, SWEPT, MOVES, NODES = 500, 2e7, 2**24, 2000  # of a slice; of sweeps no more than go through so much; nodes grow
 SWEEP_TIME, MOVE_TIME, NODE_TIME = 12.0, 4.0, 40.0  # nanoseconds for what is left, for work, for a variable
 WEIGHTS = {PRICE: 2.0, MOVE: 2.0, BRANCHING: 0.5}  # shares of the time
+AT_FIRST = LOOKING, ELIMINATING, TALLYING, BRANCH_STEP, FULL_ELIMINATION  # without followers, before slices
+WITH_FOLLOWERS = {PRICE: 0.25, MOVE: 1.0}  # where bounds are of the problem without its followers
 STALLED, LEAST_WEIGHT = (
     0.9,
     1 / 4,
@@ -300,6 +239,7 @@ class Improvement:
         self._work, self._p = work, p
         plan = work.plans_of(np.array([p]))[0]
         part: ImprovePlan = plan.part(IMPROVING)
+        self.spent = 0.0  # nanoseconds, as estimated: what is measured would differ from run to run
         self._slices = self._by_rules(plan) if part.reduction.leaves_rules else self._with_followers(plan, part)
 
     def go(self, until: float) -> bool:
@@ -310,52 +250,53 @@ class Improvement:
         if proofs.facts[status.OUTCOME, p] != status.OPEN or overflows or at >= until or stop.is_set():
             return False
         self._work.clock = Clock(together=until - at, stop=stop)
-        next(self._slices)
+        self.spent += next(self._slices)
         if proofs.facts[status.OUTCOME, p] == status.STOPPED:
             proofs.facts[status.OUTCOME, p] = status.OPEN
         return bool(proofs.facts[status.OUTCOME, p] == status.OPEN)
 
-    def _with_followers(self, plan: ProofPlan, part: ImprovePlan) -> Iterator[None]:
-        """Goes on with the problem without its followers, if enough variables follow others."""
-        from hasten.proof.steps import BEFORE_IMPROVING, prove
-
+    def _with_followers(self, plan: ProofPlan, part: ImprovePlan) -> Iterator[float]:
+        """Goes on with the problem without its followers, if enough variables follow others, and moves with them."""
         arrays, proofs, p, clock = self._work.arrays, self._work.proofs, self._p, self._work.clock
-        cost = arrays.cost[arrays.place[p, COSTS] : arrays.place[p + 1, COSTS]]
+        values, cost = proofs.values[:, p], arrays.cost[arrays.place[p, COSTS] : arrays.place[p + 1, COSTS]]
         instance = Instance(plan.shape.graph, cost, arrays.table[arrays.place[p, TABLES] :])
         followed = None if clock is None else follow(instance, clock.deadline)
         if followed is None:
-            yield from self._in_turns(part)
+            yield from self._in_turns(part, WEIGHTS)
             return
         inner = Work(followed.arrays, (plan_for(followed.shape),), nothing_known(1, len(followed.shape.graph.order)))
         mine = proofs.labels[arrays.place[p, VARIABLES] : arrays.place[p + 1, VARIABLES]]
-        if proofs.values[status.BEST, p] < math.inf and (known := followed.reduced(mine)) is not None:
-            inner.proofs.labels[:] = known
-            inner.proofs.values[status.BEST, 0] = proofs.values[status.BEST, p]
+        least, state, moving = math.inf, inner.proofs, self._in_turns(part, WITH_FOLLOWERS)
+        slip, spent, improvement, begun = 2.0 * rounding(instance.graph, values[status.SIZE]), 0.0, None, False
         inner.clock, inner.improves = clock, False
-        prove(inner, ONLY, BEFORE_IMPROVING)
-        improvement = Improvement(inner, 0) if inner.taking(IMPROVING, ONLY).size else None
-        least, facts = proofs.values[status.BEST, p], inner.proofs.facts
-        slip = 2.0 * rounding(plan.shape.graph, proofs.values[status.SIZE, p])
         while True:
-            (cost_found, bound, _), outcome = inner.proofs.values[:, 0].tolist(), facts[status.OUTCOME, 0]
-            if cost_found < least:
-                least, labels = cost_found, followed.restored(inner.proofs.labels)
+            if values[status.BEST] < least:
+                least, known = values[status.BEST], followed.reduced(mine)
+                if known is not None and least < state.values[status.BEST, 0]:
+                    state.labels[:], state.values[status.BEST, 0] = known, least
+            still = state.facts[status.OUTCOME, 0] in (status.OPEN, status.STOPPED)
+            if not begun:
+                begun = True
+                take_steps(inner, ONLY, AT_FIRST)
+                improvement = Improvement(inner, 0) if inner.taking(IMPROVING, ONLY).size else None
+            elif improvement is not None and improvement.spent <= spent and still:
+                state.facts[status.OUTCOME, 0], inner.clock = status.OPEN, self._work.clock
+                improvement.go(math.inf if inner.clock is None else inner.clock.deadline)
+            else:
+                spent += next(moving)
+            if state.values[status.BEST, 0] < least:
+                least, labels = state.values[status.BEST, 0], followed.restored(state.labels)
                 found = total_cost(*instance, labels)
-                if found < proofs.values[status.BEST, p] and rows_hold(plan.shape.graph, labels):
-                    mine[:], proofs.values[status.BEST, p] = labels, found
-                    proofs.facts[status.LABELS_BY, p] = status.BRANCH
-            if outcome == status.INFEASIBLE and proofs.values[status.BEST, p] == math.inf:
+                if found < values[status.BEST] and rows_hold(instance.graph, labels):
+                    mine[:], values[status.BEST], proofs.facts[status.LABELS_BY, p] = labels, found, status.BRANCH
+            if state.facts[status.OUTCOME, 0] == status.INFEASIBLE:
                 rule_out(proofs, p, status.BRANCH)
-            elif bound - slip > proofs.values[status.BOUND, p]:
-                take_bound(proofs, p, bound - slip, proofs.values[status.SIZE, p])
-            yield
-            if improvement is None or facts[status.OUTCOME, 0] not in (status.OPEN, status.STOPPED):
-                yield from self._in_turns(part)
-            facts[status.OUTCOME, 0] = status.OPEN
-            improvement.go(self._work.clock.deadline)
+            else:
+                take_bound(proofs, p, state.values[status.BOUND, 0] - slip, values[status.SIZE])
+            yield 0.0
 
-    def _in_turns(self, part: ImprovePlan) -> Iterator[None]:
-        """Goes on by prices, moves and branching in turns."""
+    def _in_turns(self, part: ImprovePlan, weights: dict[int, float]) -> Iterator[float]:
+        """Goes on by prices, moves and branching in turns, by their shares of the time."""
         values, some, space, p = self._work.proofs.values, np.array([self._p]), Space(*part.space), self._p
         floats = np.zeros(sum(scratch_floats(space)))
         ints = np.zeros(sum(scratch_ints(space)), dtype=np.int64)
@@ -366,25 +307,25 @@ class Improvement:
             MOVE: MOVE_TIME,
             BRANCHING: NODE_TIME * graph.order.size + SWEEP_TIME * size / SPLIT,
         }
-        spent, weight = dict.fromkeys(WEIGHTS, 0.0), dict(WEIGHTS)
+        spent, weight = dict.fromkeys(weights, 0.0), dict(weights)
         while True:
-            task = min(WEIGHTS, key=lambda task: (spent[task] + amount[task] * each[task]) / weight[task])
+            task = min(weights, key=lambda task: (spent[task] + amount[task] * each[task]) / weight[task])
             before = values[:2, p].tolist()
             shared = (part.space, (floats, ints), (task, amount[task], SEED))
             self._work.run(improve_some, some, part.addresses, shared=shared, seconds=math.inf)
             spent[task] += amount[task] * each[task]
             (cost, bound), gap = values[:2, p].tolist(), before[0] - before[1]
             gained = cost < before[0] or bound > before[1] + (GAIN * gap if gap < math.inf else 0.0)
-            weight[task] = WEIGHTS[task] if gained else max(weight[task] * STALLED, WEIGHTS[task] * LEAST_WEIGHT)
+            weight[task] = weights[task] if gained else max(weight[task] * STALLED, weights[task] * LEAST_WEIGHT)
+            yield amount[task] * each[task]
             if task == BRANCHING:
-                weight[task], amount[task] = WEIGHTS[task], 2 * amount[task]
-            yield
+                weight[task], amount[task] = weights[task], 2 * amount[task]
 
-    def _by_rules(self, plan: ProofPlan) -> Iterator[None]:
+    def _by_rules(self, plan: ProofPlan) -> Iterator[float]:
         """Goes on by branching, with more nodes each time, where rules are all that is left."""
         some, reduction, nodes = np.array([self._p]), reduce(plan.shape, plan.max_join), FEWEST
         while True:
             effort = effort_for(plan, reduction)._replace(max_nodes=nodes, row_nodes=nodes, row_work=0, strict=1)
             self._work.run(certify_ruled, some, reduction.addresses, shared=((*effort,),), seconds=math.inf)
             nodes *= GROWTH
-            yield
+            yield 0.0

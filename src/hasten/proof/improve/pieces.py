@@ -61,7 +61,7 @@ def draw(piece: Piece, n: int) -> int:
 @inlined_kernel
 def entries(piece: Piece, x: int) -> int:
     """Returns how many sums the message of place `x` takes."""
-    n = piece.n_live[x]
+    n = int(piece.n_live[x])
     for s in range(WIDTH * x, WIDTH * x + piece.n_over[x]):
         n *= piece.n_live[piece.over[s]]
     return n
