@@ -13,7 +13,7 @@ from hasten.tasks.entity_relation.data.columns import MOST_VARIABLES, MOST_WORDS
 from hasten.tasks.entity_relation.data.corpus import in_order
 from hasten.tasks.entity_relation.data.formats import read_corpus, write_jsonl
 from hasten.tasks.entity_relation.evaluating import RELATION, TYPE, evaluate
-from hasten.tasks.entity_relation.tagger import Tagger, TrainingSettings
+from hasten.tasks.entity_relation.tagger import Tagger
 
 KINDS = {"gene": "Gen", "drug": "Dru", "cell": "Cel"}
 
@@ -41,7 +41,7 @@ def foreign(n, seed=0):
 
 @pytest.fixture(scope="module")
 def tagger():
-    return Tagger.train(list(foreign(300)), settings=TrainingSettings(seed=1))
+    return Tagger.train(list(foreign(300)), seed=1)
 
 
 def test_labels_of_its_own_are_learned_and_found_again(tagger, tmp_path):
