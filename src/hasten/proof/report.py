@@ -44,7 +44,7 @@ class Step(StrEnum):
     BRANCH = "by branching"
 
 
-AT_ONCE = 64  # problems
+AT_ONCE, LARGE = 64, 20_000  # problems; variables and slots of factors
 STEPS = tuple(Step)  # a kernel's number for a step is one more than its place
 
 
@@ -112,11 +112,13 @@ def answer_at_once(batch: Batch, proofs: Proofs) -> None:
 
     That is: no labelling, or no bound. The bound is the sum of all least costs and entries. Its terms are rounded once,
     and so is their exact sum: together that is less than what is subtracted. Of a large batch only the first problems
-    are labelled: no time is left.
+    are labelled, and no large ones: no time is left.
     """
     unknown = (proofs.values[BEST] == np.inf) | (proofs.values[BOUND] == -np.inf)
     for p in np.flatnonzero((proofs.facts[OUTCOME] == STOPPED) & unknown)[:AT_ONCE].tolist():
         problem = batch[p]
+        if len(problem.graph.order) + len(problem.graph.scope) > LARGE:
+            continue
         graph, table, at = problem.graph, problem.table, slice(batch.variable_at[p], batch.variable_at[p + 1])
         costs = [problem.cost[begin:end] for begin, end in pairwise(graph.first.tolist())]
         tables = zip(graph.soft_at.tolist(), graph.soft_size.tolist(), graph.soft_count.tolist(), strict=True)
