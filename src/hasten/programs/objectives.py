@@ -61,6 +61,9 @@ class ObjectiveReader:
                 raise ProgramError("A mapping names its variables; an order is for arrays. Leave it out.")
             return self._finite(np.array([self._named(each) for each in objectives]))
         matrix = _floats(objectives)
+        named = getattr(objectives, "columns", ())  # a data frame's
+        if order is None and len(named) and all(isinstance(each, str) for each in named):
+            order = named
         n = self.statement.n_columns
         at = None if order is None else np.concatenate([ints(()), *self._places(order)])
         width = n if at is None else len(at)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -166,6 +166,10 @@ class Program:
             Is called with the objective and the bound of each better answer that we find within limited time.
         """
         self._check(solver, time_limit)
+        if isinstance(model, np.ndarray | Sequence | Mapping) and not isinstance(model, str):
+            raise ProgramError(
+                f"{brief(model)} is not a model. One objective is solve(objective=...), several are solve_all(...)."
+            )
         if model is not None:
             self.renew(model)
         c, seconds = self._objectives.one(objective, order), math.inf if time_limit is None else time_limit
