@@ -44,7 +44,7 @@ Set = tuple[str, int, Sequence[Problem]]  # a family, a size, and its problems
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What to measure, and how long. None: all families, their own sizes, all installed peers.
+    """Settings of a run: what to measure, and how long. None: all families, their own sizes, all installed peers.
 
     hasten itself is always measured.
     """

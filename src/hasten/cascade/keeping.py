@@ -119,7 +119,7 @@ class Version(msgspec.Struct):
 
 
 class State(msgspec.Struct):
-    """What a file holds, but for tensors."""
+    """The content of a file, but for tensors."""
 
     task: str
     risks: dict[str, float]

@@ -1,4 +1,4 @@
-"""What a cascade replies with, what it keeps of a question, how often it may ask, and what it counts."""
+"""Parts of a cascade: replies, questions as they are kept, the budget of calls, and counters."""
 
 from __future__ import annotations
 

@@ -200,7 +200,7 @@ class Structure(RuleBuilder):
 
     @cached_property
     def distinct(self) -> Structure:
-        """This structure with a graph in which each labelling of its variables is one labelling of the graph's."""
+        """The structure with a graph in which each labelling of its variables is one labelling of the graph's."""
         return self if self.compiled.indicators is None else self._variant(_distinct=True)
 
     @property

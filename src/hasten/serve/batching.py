@@ -51,7 +51,7 @@ class Request:
 
 @dataclass(slots=True)
 class Batch:
-    """What was done at once, for metrics and the page."""
+    """Requests answered together, for metrics and the page."""
 
     requests: list[Request]  # that are done
     sources: Counter[tuple[str, bool]] = field(default_factory=Counter)  # items by source, and whether they are proved

@@ -27,7 +27,7 @@ STATUS = {status.value: f"HTTP/1.1 {status.value} {status.phrase}".encode() for 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a server takes.
+    """Limits of what a server takes.
 
     body
         Bytes of a request.

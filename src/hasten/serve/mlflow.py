@@ -32,7 +32,7 @@ NEEDED = "dependencies:\n- hasten[serve]\n"
 
 
 class Answerer:
-    """What MLflow calls: inputs as records, a list of them or a data frame, and answers as records."""
+    """The model that MLflow calls: inputs as records, a list of them or a data frame, and answers as records."""
 
     def __init__(self, served: Served[Any]) -> None:
         self.served = served

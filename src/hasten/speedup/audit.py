@@ -71,7 +71,7 @@ class Bet:
 
     @property
     def won(self) -> tuple[float, float, int]:
-        """What it has won so far."""
+        """The stake, the run of wins, and the audits in it."""
         return self.stake, self.run, self.n
 
     def observe(self, allowed: float, agreed: bool) -> None:

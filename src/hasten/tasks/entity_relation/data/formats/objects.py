@@ -45,7 +45,7 @@ IDS = ("id", "orig_id", "doc_id", "sent_id", "guid")
 
 
 class Named(msgspec.Struct, kw_only=True):
-    """What has a name, under `type` or `label`."""
+    """An entry that is named, under `type` or `label`."""
 
     type: Any = None
     label: Any = None
