@@ -79,6 +79,21 @@ class ObjectiveReader:
         placed[:, at] = matrix
         return self._finite(placed)
 
+    def start(self, values: Any) -> FloatArray | None:
+        """Returns values to start from, in the order of the columns; nan is none."""
+        if values is None:
+            return None
+        try:
+            found = floats(values)
+        except (TypeError, ValueError) as error:
+            raise ProgramError(f"The values to start from are numbers ({error}).") from None
+        n = self.statement.n_columns
+        if found.shape != (n,):
+            raise ProgramError(
+                f"Got a start of shape {found.shape}. Give {n} values, in the order of program.columns, nan for none."
+            )
+        return found
+
     def _named(self, objective: object) -> FloatArray:
         if not isinstance(objective, Mapping):
             raise ProgramError(f"Objectives are all mappings or all arrays; got {short(objective)} among mappings.")
