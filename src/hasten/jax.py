@@ -93,7 +93,7 @@ def spo_plus(layer: Layer, scores: Arrays, true: Arrays, **words: Words) -> Any:
 
 
 class Asked(NamedTuple):
-    """The question of a loss: see `Request`; and the seed of its noise."""
+    """The request of a loss (`Request`), and the seed of its noise."""
 
     samples: int = 0
     sigma: float = 0.0

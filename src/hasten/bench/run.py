@@ -44,9 +44,9 @@ Set = tuple[str, int, Sequence[Problem]]  # a family, a size, and its problems
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Settings of a run: what to measure, and how long. None: all families, their own sizes, all installed peers.
+    """The families, sizes and peers to measure, and for how long.
 
-    hasten itself is always measured.
+    None: all families, their own sizes, all installed peers. hasten itself is always measured.
     """
 
     families: Sequence[str] | None = None

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -43,6 +43,15 @@ log = logging.getLogger(__name__)
 PROVED = Status.PROVED.value
 HANDED_GAP = 1e-4  # HiGHS' own, for programs that only it can answer
 OFTEN = 3  # calls in a row that bring other constraints, after which that is worth a word
+
+
+class _Asked(NamedTuple):
+    """How a program is asked: the settings of `Program.solve`."""
+
+    solver: str | Solver
+    gap: float | None = None
+    start: FloatArray | None = None
+    on_better: Callable[[float, float], None] | None = None
 
 
 class Program:
@@ -174,10 +183,10 @@ class Program:
             )
         if model is not None:
             self.renew(model)
-        c = self._objectives.one(objective, order)
+        c, how = self._objectives.one(objective, order), _Asked(solver, gap, start, on_better)
         if time_limit is None:
-            return self._by_network(c) or self._solve_recognised(c, solver, math.inf, gap, start, on_better)
-        return self._by_network(c) or self._raced(c, solver, time_limit, gap, start, on_better)
+            return self._by_network(c) or self._solve_recognised(c, math.inf, how)
+        return self._by_network(c) or self._raced(c, time_limit, how)
 
     def solve_fast(
         self, *, time_limit: float | None = None, gap: float | None = None, start: FloatArray | None = None
@@ -190,7 +199,7 @@ class Program:
         self._check("highs", time_limit, gap)
         start = self._objectives.start(start)
         c, seconds = self._objectives.one(None, None), math.inf if time_limit is None else time_limit
-        return self._by_network(c) or self._raced(c, "highs", seconds, gap, start, None)
+        return self._by_network(c) or self._raced(c, seconds, _Asked("highs", gap, start))
 
     def _by_network(self, c: FloatArray) -> Answer | None:
         """Returns the answer of a network, if that is what the program is."""
@@ -200,59 +209,43 @@ class Program:
         constant = self.statement.sign * self.statement.constant
         return None if flow.outcome == kernels.OPEN else self._proved(c, flow, constant)
 
-    def _raced(
-        self,
-        c: FloatArray,
-        solver: str | Solver,
-        seconds: float,
-        gap: float | None,
-        start: FloatArray | None,
-        on_better: Callable[[float, float], None] | None,
-    ) -> Answer:
+    def _raced(self, c: FloatArray, seconds: float, how: _Asked) -> Answer:
         """Returns the best answer by what was recognised or, for a program not seen before, by HiGHS alone."""
-        race, began, loading = self._solving.first_time(solver), time.process_time(), seconds_loading()
+        race, began, loading = self._solving.first_time(how.solver), time.process_time(), seconds_loading()
         deadline = now() + seconds
         if race is not None and race.choose() == ALONE:
             patience = max(race.seconds[AIDED], CLEARLY * race.seconds.get(ALONE, 0.0))
             with suppress(SolverWrong):
-                answer = self._solve_as_given(c, solver, min(seconds, patience), gap or 0.0, start)
+                answer = self._solve_as_given(c, min(seconds, patience), how)
                 finished = answer.status not in (Status.TIME_LIMIT, Status.NO_TIME) or patience >= seconds
                 race.took(ALONE, time.process_time() - began, finished=finished)
                 if finished:
-                    return self._or_start(answer, c, start)
+                    return self._or_start(answer, c, how.start)
             race, seconds = None, max(0.0, deadline - now())
-        answer = self._solve_recognised(c, solver, seconds, gap, start, on_better)
+        answer = self._solve_recognised(c, seconds, how)
         if race is not None and loading == seconds_loading():
             race.took(AIDED, time.process_time() - began)
         return answer
 
-    def _solve_recognised(
-        self,
-        c: FloatArray,
-        solver: str | Solver,
-        seconds: float,
-        gap: float | None,
-        start: FloatArray | None,
-        on_better: Callable[[float, float], None] | None,
-    ) -> Answer:
+    def _solve_recognised(self, c: FloatArray, seconds: float, how: _Asked) -> Answer:
         """Returns the best answer by what was recognised."""
         solving, sign, constant = self._solving, self.statement.sign, self.statement.sign * self.statement.constant
         if solving.found.only_solver:
-            handed = HANDED_GAP if gap is None else gap
-            return self._or_start(self._solve_as_given(c, solver, seconds, handed, start), c, start)
+            handed = how if how.gap is not None else how._replace(gap=HANDED_GAP)
+            return self._or_start(self._solve_as_given(c, seconds, handed), c, how.start)
         seen = solving.costs.look(c, sign)
         if seen.outcome in (kernels.PROVED, kernels.INFEASIBLE):
             return self._proved(c, seen, constant)
-        way = solving.way(solver)._replace(gap=gap or 0.0, start=start)
+        way = solving.way(how.solver)._replace(gap=how.gap or 0.0, start=how.start)
 
         def tell(better: Solution) -> None:
-            if on_better is not None:
-                on_better(sign * (better.cost + constant), sign * (better.bound + constant))
+            if how.on_better is not None:
+                how.on_better(sign * (better.cost + constant), sign * (better.bound + constant))
 
         found = solving.prove_one(way, seen, c if sign > 0 else -c, seconds, tell)
-        x, how = None if found.values is None else solving.costs.values(found.values, 1)[0], found.status.value
-        answer = Answer.of(self.statement, c, found.status, x, found.bound + constant, found.proved, how, found.reason)
-        return self._or_start(answer, c, start)
+        x, said = None if found.values is None else solving.costs.values(found.values, 1)[0], found.status.value
+        answer = Answer.of(self.statement, c, found.status, x, found.bound + constant, found.proved, said, found.reason)
+        return self._or_start(answer, c, how.start)
 
     def solve_all(
         self,
@@ -386,10 +379,8 @@ class Program:
         how = "Ran out of time; nothing was found that is better than the start."
         return replace(answer, status=Status.TIME_LIMIT, values_found=x, objective=value, how=how)
 
-    def _solve_as_given(
-        self, c: FloatArray, solver: str | Solver, seconds: float, gap: float, start: FloatArray | None
-    ) -> Answer:
-        if not isinstance(solver, str) or solver not in NATIVE:
+    def _solve_as_given(self, c: FloatArray, seconds: float, how: _Asked) -> Answer:
+        if not isinstance(how.solver, str) or how.solver not in NATIVE:
             raise ProgramError(f"{self.only_solver} That takes one of the solvers {' and '.join(NATIVE)}.")
         if self.statement.tables or len(self.statement.products.left):
             raise ProgramError(
@@ -397,10 +388,10 @@ class Program:
                 "and bound them closely, or solve the model with its own library."
             )
         sign, why = self.statement.sign, f"{self.only_solver} " if "found" in vars(self._solving) else ""
-        said = self._solving.ask_native(solver, sign * c, seconds, gap, start)
-        bound = sign * self.statement.constant
-        how = f"{why}{UNBOUNDED if said.reason == UNBOUNDED else said.status.value}"
-        return Answer.of(self.statement, c, said.status, said.x, said.bound + bound, False, how, said.reason)
+        said = self._solving.ask_native(how.solver, sign * c, seconds, how.gap or 0.0, how.start)
+        bound, status = said.bound + sign * self.statement.constant, said.status
+        told = f"{why}{UNBOUNDED if said.reason == UNBOUNDED else status.value}"
+        return Answer.of(self.statement, c, status, said.x, bound, False, told, said.reason)
 
     def __repr__(self) -> str:
         program = self.statement

@@ -146,7 +146,7 @@ def is_alike(batch: BatchArrays, reduced: IntArray, problems: IntArray, x: int, 
 
 @driver
 def eliminate_alike(arrays: Arrays, problems: IntArray, state: State, reduced: IntArray, watch: IntArray) -> None:
-    """Does the same as `eliminate_some`, for eight problems of one structure at a time."""
+    """Eliminates as `eliminate_some` does, eight problems of one structure at a time."""
     batch, proofs = BatchArrays(*arrays), Proofs(*state)
     n_entries, n_variables, n_labels = 0, 0, 0
     for x in range(problems.size):

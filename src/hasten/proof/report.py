@@ -108,12 +108,14 @@ STATUS, SOURCE = np.array([numbered(*words) for words in STATUS_AFTER]), numbere
 
 
 def answer_at_once(batch: Batch, proofs: Proofs) -> None:
-    """Labels each variable at its cheapest where time ran out before anything was found, if that breaks nothing.
+    """Labels each variable at its cheapest where time ran out before much was known, if that breaks nothing.
 
-    The bound is the sum of all least costs and entries. Its terms are rounded once, and so is their exact sum: together
-    that is less than what is subtracted. Of a large batch only the first problems are labelled: no time is left.
+    That is: no labelling, or no bound. The bound is the sum of all least costs and entries. Its terms are rounded once,
+    and so is their exact sum: together that is less than what is subtracted. Of a large batch only the first problems
+    are labelled: no time is left.
     """
-    for p in np.flatnonzero((proofs.facts[OUTCOME] == STOPPED) & (proofs.values[BEST] == np.inf))[:AT_ONCE].tolist():
+    unknown = (proofs.values[BEST] == np.inf) | (proofs.values[BOUND] == -np.inf)
+    for p in np.flatnonzero((proofs.facts[OUTCOME] == STOPPED) & unknown)[:AT_ONCE].tolist():
         problem = batch[p]
         graph, table, at = problem.graph, problem.table, slice(batch.variable_at[p], batch.variable_at[p + 1])
         costs = [problem.cost[begin:end] for begin, end in pairwise(graph.first.tolist())]
@@ -123,7 +125,7 @@ def answer_at_once(batch: Batch, proofs: Proofs) -> None:
         found = Solutions.scored(problem.batch, np.array([int(each.argmin()) for each in costs], dtype=np.int64))
         if math.isfinite(slip := 2.0 * EPS * math.fsum(map(abs, terms))):
             proofs.values[BOUND, p] = max(proofs.values[BOUND, p], math.fsum(terms) - slip)
-        if found.valid[0]:
+        if found.valid[0] and found.cost[0] < proofs.values[BEST, p]:
             proofs.labels[at], proofs.values[BEST, p], proofs.facts[LABELS_BY, p] = found.values, found.cost[0], LOOK
 
 

@@ -51,7 +51,7 @@ class Request:
 
 @dataclass(slots=True)
 class Batch:
-    """Requests answered together, for metrics and the page."""
+    """Requests that were done together, for metrics and the page."""
 
     requests: list[Request]  # that are done
     sources: Counter[tuple[str, bool]] = field(default_factory=Counter)  # items by source, and whether they are proved

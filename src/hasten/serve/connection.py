@@ -27,7 +27,7 @@ STATUS = {status.value: f"HTTP/1.1 {status.value} {status.phrase}".encode() for 
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of what a server takes.
+    """The limits of a server.
 
     body
         Bytes of a request.

@@ -36,7 +36,7 @@ class Rows(NamedTuple):
 
 
 class ServedRows(Served[Rows]):
-    """The base of speedups and programs: rows of one shape are answered together, a few alone by single proofs."""
+    """The common part of speedups and programs: rows of one shape are answered together, a few alone."""
 
     answer, value = "labels", "cost"  # what the columns are called
     sign = 1.0  # of costs, as the model has them

@@ -39,7 +39,7 @@ MOST_TOKENS, MOST_SPANS = 2000, 64  # of one input
 
 
 class ServedText(Served[Part]):
-    """The base of models of text: each item is a text of its own; as a tensor, JSON in a string."""
+    """The common part of models of text: each item is a text of its own; as a tensor, JSON in a string."""
 
     inputs = (Tensor("text", "BYTES", (-1,)),)
 

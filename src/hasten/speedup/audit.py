@@ -71,7 +71,7 @@ class Bet:
 
     @property
     def won(self) -> tuple[float, float, int]:
-        """The stake, the run of wins, and the audits in it."""
+        """The winnings so far."""
         return self.stake, self.run, self.n
 
     def observe(self, allowed: float, agreed: bool) -> None:

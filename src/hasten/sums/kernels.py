@@ -43,7 +43,7 @@ sums_at = viewer(Sums)
 
 
 class Task(NamedTuple):
-    """Flags of the results that are wanted; 0 is no."""
+    """The results that are asked for: numbers that are 0 for no."""
 
     summing: int  # logarithms of sums; else least sums
     sharing: int  # shares of labels

@@ -47,7 +47,7 @@ LIKELY = 0.5  # what the score of a relation of a DocBin has to be
 
 
 class Named(msgspec.Struct, kw_only=True):
-    """An entry that is named, under `type` or `label`."""
+    """An object with a name, under `type` or `label`."""
 
     type: Any = None
     label: Any = None
