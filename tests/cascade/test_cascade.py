@@ -139,6 +139,8 @@ def test_a_black_box_that_fails_costs_no_other_input_and_ends_the_trust():
     (reply,) = cascade.predict(unlabeled(news()[:1]))
     assert (reply.text, reply.source) == (None, "nobody")
     assert reply.reason == "The black box failed: RuntimeError: out of order"
+    (reply,) = Cascade(Extraction(), lambda text: ["person"]).predict(unlabeled(news()[:1]))
+    assert "The black box must return the input, labelled; it returned ['person']" in reply.reason
     cascade.teach(news()[:2000])
     assert cascade.trusted
     replies = cascade.predict(unlabeled(news()[2000:2300]))
@@ -358,6 +360,8 @@ def test_a_black_box_that_is_a_command():
         Command(Tagging(), [sys.executable, "-c", "import sys; sys.stderr.write('oh no'); sys.exit(3)"])(text)
     with pytest.raises(SolverError, match="did not answer: "):
         Command(Tagging(), ["no such command"])(text)
+    with pytest.raises(SolverError, match="The words of a command must be a list, got 'cat -u'"):
+        Command(Tagging(), "cat -u")
     with pytest.raises(SolverError, match="timed out"):
         Command(Tagging(), [sys.executable, "-c", "import time; time.sleep(9)"], timeout=0.2)(text)
     with pytest.raises(CorpusError, match="should be an object"):

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from functools import cache
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ import pytest
 import hasten
 from hasten.cascade import Budget, Cascade, Command, load
 from hasten.cascade.boxes import beyond, joined
-from hasten.errors import ModelError, ProblemError
+from hasten.errors import MissingExtra, ModelError, ProblemError
 from hasten.journal import Journal
 from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.extraction import Extraction
@@ -271,6 +272,12 @@ def test_each_kind_keeps_its_own_risk():
     assert np.mean([mine.types != theirs.types for mine, theirs in given]) <= 0.15
     assert np.mean([set(mine.relations) != set(theirs.relations) for mine, theirs in given]) <= 0.25
     assert "15.0% in entity and 25.0% in relation" in str(cascade.promise)
+
+
+@pytest.mark.skipif(find_spec("torch") is not None, reason="needs the extra to be missing")
+def test_a_missing_extra_is_found_before_the_black_box_is_asked():
+    with pytest.raises(MissingExtra, match=r"pip install hasten\[neural\]"):
+        Extraction("neural")
 
 
 def test_a_neural_student_is_saved_too(tmp_path, monkeypatch):

@@ -218,6 +218,8 @@ CALLS: list[Call] = [
     (lambda w: w.program(), "problem", {"objective": {"x": 1.0}}),
     (lambda w: w.program(), "batch", {"objectives": [[1.0, 2.0]], "order": ["y", "x"]}),
     (lambda w: w.program(), "solve", {"model": None, "objective": [1.0, 2.0], **MPS_SOLVED}),
+    (lambda w: w.program(), "solve", {"objective": [1.0, 2.0], "gap": 0.0, "start": [0.0, 1.0]}),
+    (lambda w: w.program(), "solve_fast", {"time_limit": None, "gap": 0.0, "start": [0.0, 1.0]}),
     (lambda w: w.program(), "solve_all", {"objectives": [[1.0, 2.0]], **MPS_SOLVED, "progress": None}),
     (lambda w: w.program(), "values", {"answers": Of(lambda w: Certifier()(w.program().problem()))}),
     (

@@ -122,6 +122,10 @@ def test_a_predicate_is_asked_for_the_tuples_that_the_pattern_leaves() -> None:
     table = pair_of_pets().forbid(same, left=["cat", "dog"]).table
     assert asked == [(left, right) for left in ("cat", "dog") for right in ("cat", "dog", "fish")]
     assert np.argwhere(np.isposinf(table)).tolist() == [[0, 0], [1, 1]]
+    with refused("pair: the function's arguments must be named as the roles are: left, right"):
+        pair_of_pets().forbid(lambda a, b: a == b)
+    with pytest.raises(ZeroDivisionError):  # its own errors stay
+        pair_of_pets().forbid(lambda **labels: 1 // 0)
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(-3, 3)), max_size=8))

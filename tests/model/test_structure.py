@@ -67,7 +67,7 @@ def test_only_what_the_schema_declares_can_be_added() -> None:
     shape.add(pets.pet)
     shape.add(pets.home)
     for factor in (others.lives, "lives", pets.pet):
-        with refused("is not a factor kind of this schema"):
+        with refused(r"is not a factor kind of this schema\. Give the object that schema\.factor returned"):
             shape.connect(factor, who=0, where=1)
 
 

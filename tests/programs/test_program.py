@@ -204,14 +204,31 @@ def test_a_solver_that_is_asked_alone_has_all_the_time_that_there_is(monkeypatch
     assert 4.0 < asked[0] <= 5.0
 
 
+def test_a_data_frame_says_the_order_of_its_columns(program: Program) -> None:
+    pandas = pytest.importorskip("pandas")
+    rows = np.random.default_rng(0).normal(size=(4, len(program.columns)))
+    frame = pandas.DataFrame(rows[:, ::-1], columns=program.columns[::-1])
+    assert np.allclose(program.solve_all(frame).objective, program.solve_all(rows).objective)
+    assert np.allclose(program.solve_all(pandas.DataFrame(rows)).objective, program.solve_all(rows).objective)
+    with pytest.raises(hasten.ProgramError, match="no variable 'week'"):
+        program.solve_all(frame.rename(columns={program.columns[0]: "week"}))
+
+
 def test_an_answer_is_a_mapping_from_names_to_values(program: Program) -> None:
     answer = program.solve()
     assert list(answer) == list(program.columns)
     assert sum(answer.values()) == 4
     assert answer["x[0,0]"] in (0, 1)
     assert set(answer.chosen()) == {name for name, value in answer.items() if value}
-    with pytest.raises(KeyError, match="no variable 'y'"):
-        answer["y"]
+    for wrong in ("y", 3, None):
+        with pytest.raises(KeyError, match=f"no variable {wrong!r}"):
+            answer[wrong]
+
+
+@pytest.mark.parametrize("wrong", [np.zeros(12), [0.0] * 12, {"x[0,0]": 1.0}])
+def test_an_objective_in_the_models_place_is_refused_with_the_way(program: Program, wrong: object) -> None:
+    with pytest.raises(hasten.ProgramError, match=r"not a model\. One objective is solve\(objective=\.\.\.\)"):
+        program.solve(wrong)
 
 
 def test_large_programs_are_recognised_in_seconds() -> None:

@@ -387,6 +387,9 @@ def test_an_unknown_name_lists_the_known_ones():
         make_solver("glpk")
     with pytest.raises(SolverError, match="is not a solver"):
         make_solver(3)
+    theirs = type("CBC", (), {"__module__": "pulp.apis", "solve": print})
+    with pytest.raises(SolverError, match="CBC solves models of pulp, not problems"):
+        make_solver(theirs())
     with pytest.raises(SolverError, match="go with a solver's name"):
         make_solver(lambda problem: None, time_limit=3)
     with pytest.raises(SolverError, match=r"highs has no option foo=1\. It has time_limit, interruptible"):

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic
 
 from hasten.errors import ProblemError, SolverError
+from hasten.support.checks import brief, listed
 from hasten.support.environment import check_module, named
 from hasten.tasks.task import Task, Text
 
@@ -97,6 +98,9 @@ class Command(Generic[Text]):
     command: Sequence[str]
     timeout: float = 60.0
 
+    def __post_init__(self) -> None:
+        listed(self.command, "The words of a command", SolverError, str)
+
     def __call__(self, text: Text) -> Text:
         """Asks about one input."""
         data, name = json.dumps(self.task.to_json(text)).encode(), self.command[0]
@@ -119,7 +123,12 @@ def ask_all(
             answer = black_box(text)
             if answer is None:
                 raise ProblemError("The black box returned None. It must return the input, labelled.")
-            task.check_labelled(answer)
+            try:
+                task.check_labelled(answer)
+            except (AttributeError, TypeError):
+                raise ProblemError(
+                    f"The black box must return the input, labelled; it returned {brief(answer)}."
+                ) from None
             return answer
         except Exception as error:
             log.warning("The black box failed: %s: %s", type(error).__name__, error)

@@ -1,4 +1,4 @@
-"""What a cascade replies with, what it keeps of a question, how often it may ask, and what it counts."""
+"""Parts of a cascade: replies, questions as they are kept, the budget of calls, and counters."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ def check_inputs(task: Task[Text], given: Iterable[Text], labelled: bool = False
         for each in {type(text): text for text in texts}.values():
             task.to_json(each)
     except (AttributeError, TypeError, ValueError, KeyError):
-        raise ProblemError(f"Give inputs of the task, such as a list of one: [text]; got {brief(given)}.") from None
+        raise ProblemError(
+            f"Give inputs of the task, such as a list of one: [text]; got {brief(given)}. {type(task).__name__} takes "
+            "texts as its method `read` returns them."
+        ) from None
     for each in texts if labelled else ():
         task.check_labelled(each)
     return texts

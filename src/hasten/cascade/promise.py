@@ -1,4 +1,4 @@
-"""What a student may promise: that few of the answers it gives are not the black box's.
+"""The promise of a student: that few of the answers it gives are not the black box's.
 
 An answer is given where its confidence reaches a threshold. Candidates come from answers that the test does not see;
 they are tested one after the other, each by the exact binomial limit of the share of wrong answers among those given,

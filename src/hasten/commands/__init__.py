@@ -1,1 +1,1 @@
-"""What each command of the command line does, one group a module; `hasten.cli` lists them. Imports everything."""
+"""The commands of the command line, one group a module; `hasten.cli` lists them. Imports everything."""

@@ -1,4 +1,4 @@
-"""What commands share: where they print, and the options that several of them take."""
+"""Parts that commands share: where they print, and the options that several of them take."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def train(
 
 
 class Engine(StrEnum):
-    """Who does the work."""
+    """The engines that can do the work: this process, or Ray."""
 
     LOCAL = "local"
     RAY = "ray"

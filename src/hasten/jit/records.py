@@ -1,4 +1,4 @@
-"""What kernels read and write, in few pieces: *spans* of memory, *records* of named spans, and SIMD *lanes*.
+"""The memory that kernels read and write, in few pieces: *spans* of memory, *records* of named spans, and SIMD *lanes*.
 
 Numba hands an array to a function as seven values, and a tuple of arrays as all of its arrays' values, at every call:
 a graph of forty arrays would be three hundred arguments. So inside compiled code

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from inspect import signature
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -160,6 +161,15 @@ class FactorKind:
         for role in pattern:
             if role not in self.roles:
                 raise SchemaError(f"{self.name} has no role {brief(role)}. Its roles are {', '.join(self.roles)}.")
+        try:
+            _ = None if predicate is None else signature(predicate).bind(**self.roles)
+        except TypeError:
+            roles = ", ".join(self.roles)
+            raise SchemaError(
+                f"{self.name}: the function's arguments must be named as the roles are: {roles}."
+            ) from None
+        except ValueError:  # built-in functions say nothing of their arguments
+            pass
         axes = []
         for role, kind in self.roles.items():
             named = label_names(pattern[role], f"{self.name}: {role}") if role in pattern else kind.labels

@@ -87,7 +87,7 @@ class Problem:
 
     @cached_property
     def batch(self) -> Batch:
-        """This problem as a batch of one."""
+        """The problem as a batch of one."""
         from hasten.model.batch import Batch
 
         return Batch.of_one(self)
@@ -115,7 +115,7 @@ class Problem:
 
     @property
     def distinct(self) -> Problem:
-        """This problem with a graph in which each labelling of its variables is one labelling of the graph's."""
+        """The problem with a graph in which each labelling of its variables is one labelling of the graph's."""
         structure = self.structure.distinct
         return self if structure is self.structure else Problem(structure, self.cost, None, self.table, self.id)
 

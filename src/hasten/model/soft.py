@@ -60,7 +60,7 @@ class Indicator(NamedTuple):
 
     @property
     def kind(self) -> VariableKind:
-        """Its name and labels where it is shown."""
+        """The name and labels of the indicator where it is shown."""
         sides = [(self.above, "above"), (self.below, "below")]
         names = [f"{amount:g} {side}" if self.per_unit else side for amounts, side in sides for amount in amounts]
         return VariableKind(f"price of {self.name}", ("kept", *names), -1)

@@ -97,7 +97,10 @@ class Structure(RuleBuilder):
         """Adds a factor over some variables, by role, and returns its number."""
         self._check_open()
         if not isinstance(kind, FactorKind) or self.schema.factors.get(kind.name) is not kind:
-            raise SchemaError(f"{brief(kind)} is not a factor kind of this schema.")
+            raise SchemaError(
+                f"{brief(kind)} is not a factor kind of this schema. Give the object that schema.factor returned, "
+                "or schema.factors[name]."
+            )
         kinds, scopes, scope = self.kinds, self._scopes, []
         n = len(kinds)
         for role, wanted in kind.roles.items():
@@ -197,7 +200,7 @@ class Structure(RuleBuilder):
 
     @cached_property
     def distinct(self) -> Structure:
-        """This structure with a graph in which each labelling of its variables is one labelling of the graph's."""
+        """The structure with a graph in which each labelling of its variables is one labelling of the graph's."""
         return self if self.compiled.indicators is None else self._variant(_distinct=True)
 
     @property

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, overload
 
 import numpy as np
 
-from hasten.errors import NoAnswerError
+from hasten.errors import NoAnswerError, ProgramError
 from hasten.model.solution import STATUSES, Status, numbered
-from hasten.programs.libraries import check_variables, front_end
+from hasten.programs.libraries import check_variables, front_end, place_of
 from hasten.programs.statement import Statement, unique_names
 from hasten.support.arrays import BoolArray, FloatArray, IntArray
+from hasten.support.forms import short
 
 UNBOUNDED = "The objective is unbounded. Bound its variables."
 _CUT = "Only answers were found whose objective is {:g} or {}, which the file rules out."
@@ -21,7 +23,9 @@ _CUT = "Only answers were found whose objective is {:g} or {}, which the file ru
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answer(Mapping[str, float]):
-    """The best values of a program's variables, by name; `x` is the same as a vector, in the model's order.
+    """The best values of a program's variables, by name or by the library's own object.
+
+    `x` is the same as a vector, in the model's order.
 
     `objective` is the model's own, constant included, in its own sense; `bound` is what it cannot beat. Without values,
     the objective is infinitely bad or, where it is unbounded, infinitely good; `reason` says which.
@@ -77,11 +81,14 @@ class Answer(Mapping[str, float]):
         """How far the objective may be from the best there is."""
         return math.inf if self.values_found is None else abs(self.objective - self.bound)
 
-    def __getitem__(self, name: str) -> float:
-        try:
-            return self._plain(self.program.place[name])
-        except KeyError:
-            raise KeyError(f"There is no variable {name!r}.") from None
+    def __getitem__(self, variable: Any) -> float:
+        n, at = len(self.x), -1
+        with suppress(ProgramError):
+            named = variable if isinstance(variable, str) else place_of(variable)
+            at = named if isinstance(named, int) else self.program.place.get(str(named), -1)
+        if not 0 <= at < n:
+            raise KeyError(f"There is no variable {short(variable)}. See answer.keys().")
+        return self._plain(at)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.program.columns)

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
+import numpy as np
+
 from hasten.errors import ProgramError
 from hasten.support.forms import short
 
@@ -50,9 +52,11 @@ def check_variables(model: Any, given: tuple[str, ...], expected: tuple[str, ...
     )
 
 
-def place_of(variable: Any) -> int | str | Sequence[str]:
-    """Returns the number or the name of a library's variable; for an array of variables, their names."""
+def place_of(variable: Any) -> int | str | Sequence[int | str]:
+    """Returns the number or the name of a library's variable; for an array of variables, theirs."""
     package = type(variable).__module__.split(".")[0]
+    if package == "gurobipy" and hasattr(variable, "tolist"):  # a matrix of Gurobi's
+        return [each.index for each in np.ravel(variable.tolist()).tolist()]
     if package == "linopy":
         names: Sequence[str] = import_module("hasten.programs.adopting.matrices").names_of(variable)
         return names

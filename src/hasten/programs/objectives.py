@@ -61,6 +61,9 @@ class ObjectiveReader:
                 raise ProgramError("A mapping names its variables; an order is for arrays. Leave it out.")
             return self._finite(np.array([self._named(each) for each in objectives]))
         matrix = _floats(objectives)
+        named = getattr(objectives, "columns", ())  # a data frame's
+        if order is None and len(named) and all(isinstance(each, str) for each in named):
+            order = named
         n = self.statement.n_columns
         at = None if order is None else np.concatenate([ints(()), *self._places(order)])
         width = n if at is None else len(at)
@@ -75,6 +78,21 @@ class ObjectiveReader:
         placed = np.zeros((len(matrix), n))
         placed[:, at] = matrix
         return self._finite(placed)
+
+    def start(self, values: Any) -> FloatArray | None:
+        """Returns values to start from, in the order of the columns; nan is none."""
+        if values is None:
+            return None
+        try:
+            found = floats(values)
+        except (TypeError, ValueError) as error:
+            raise ProgramError(f"The values to start from are numbers ({error}).") from None
+        n = self.statement.n_columns
+        if found.shape != (n,):
+            raise ProgramError(
+                f"Got a start of shape {found.shape}. Give {n} values, in the order of program.columns, nan for none."
+            )
+        return found
 
     def _named(self, objective: object) -> FloatArray:
         if not isinstance(objective, Mapping):

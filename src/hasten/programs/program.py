@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -31,7 +31,7 @@ from hasten.proof import outcome as kernels
 from hasten.solvers import Progress, Solver, check_solver
 from hasten.speedup.effort import AIDED, ALONE, CLEARLY
 from hasten.support.arrays import FloatArray
-from hasten.support.checks import brief, check_limit, check_type
+from hasten.support.checks import brief, check_limit, check_number, check_type
 from hasten.support.clock import deadline_after, now, seconds_loading
 from hasten.support.forms import short
 from hasten.support.words import count
@@ -175,7 +175,12 @@ class Program:
         on_better
             Is called with the objective and the bound of each better answer that we find within limited time.
         """
-        self._check(solver, time_limit)
+        self._check(solver, time_limit, gap)
+        start = self._objectives.start(start)
+        if isinstance(model, np.ndarray | Sequence | Mapping) and not isinstance(model, str):
+            raise ProgramError(
+                f"{brief(model)} is not a model. One objective is solve(objective=...), several are solve_all(...)."
+            )
         if model is not None:
             self.renew(model)
         c, how = self._objectives.one(objective, order), _Asked(solver, gap, start, on_better)
@@ -191,7 +196,8 @@ class Program:
         That is learned from programs alike. Drop-in solvers ask so. Other settings are those of `solve`; without a gap,
         it is 1e-4 where only HiGHS can answer, which is HiGHS' own, and none elsewhere.
         """
-        self._check("highs", time_limit)
+        self._check("highs", time_limit, gap)
+        start = self._objectives.start(start)
         c, seconds = self._objectives.one(None, None), math.inf if time_limit is None else time_limit
         return self._by_network(c) or self._raced(c, seconds, _Asked("highs", gap, start))
 
@@ -342,9 +348,10 @@ class Program:
                 f"which has {own.n_variables:,}. Give answers to problems that program.problem or program.batch made."
             )
 
-    def _check(self, solver: str | Solver, time_limit: float | None) -> None:
-        """Checks a solver, each name once, and a time limit."""
+    def _check(self, solver: str | Solver, time_limit: float | None, gap: float | None = None) -> None:
+        """Checks a solver, each name once, a time limit and a gap."""
         check_limit("time_limit", time_limit)
+        check_number("gap", 0.0 if gap is None else gap)
         if not isinstance(solver, str) or solver not in _CHECKED:
             check_solver(solver)
             if isinstance(solver, str):

@@ -144,7 +144,10 @@ class Requirements:
             raise ProgramError(f"Got scores of shape {matrix.shape}; this needs (rows, {n}), a column for each label.")
         if not np.isfinite(matrix).all():
             row, at = np.argwhere(~np.isfinite(matrix))[0].tolist()
-            raise ProgramError(f"The score of {self.labels[at]!r} in row {row} is {matrix[row, at]}. Use `given`.")
+            raise ProgramError(
+                f"The score of {self.labels[at]!r} in row {row} is {matrix[row, at]}. "
+                "Give finite numbers; what is known goes to `given`."
+            )
         known = self._known(given or {}, len(matrix))
         return (
             self._by_diagram(self.diagram, matrix, known)

@@ -58,12 +58,12 @@ class Ranking(Sequence[Solution]):
 
     @property
     def costs(self) -> FloatArray:
-        """Their costs, the least first."""
+        """The costs of the answers, the least first."""
         return np.array([each.cost for each in self.solutions])
 
     @property
     def labels(self) -> IntArray:
-        """Their labels, a row for each."""
+        """The labels of the answers, a row for each."""
         rows = [each.labels for each in self.solutions]
         return np.array(rows, dtype=np.int64).reshape(len(rows), self.problem.n_variables)
 

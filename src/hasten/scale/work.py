@@ -1,4 +1,4 @@
-"""What is done with records: some at a time are read, answered as one batch, and written, by whoever has the time.
+"""The work on records: some at a time are read, answered as one batch, and written, by whoever has the time.
 
 A record is a line of JSON or a row of Parquet. One that cannot be read or answered is *bad*: an error, or set aside
 with its place and the reason. `predict_stream` answers a stream of sentences in order, in constant memory, by one

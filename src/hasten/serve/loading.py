@@ -1,4 +1,4 @@
-"""What can be served, one entry a kind: how a file is recognised, and what makes of it a model that can be served."""
+"""The kinds of models that can be served, one entry each: how a file is recognised, and what loads it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a server tells of its answers: the page sees windows, the latest inputs and marks, Prometheus sees totals."""
+"""Reports of a server's answers: the page sees windows, the latest inputs and marks, Prometheus sees totals."""
 
 from __future__ import annotations
 

@@ -52,6 +52,7 @@ PACKAGES = {
     "cpsat": "ortools",
     AUTO: None,
 }
+MODELLING = {"gurobipy", "highspy", "ortools", "pulp", "pyomo"}  # their own solvers cannot be asked
 INCOMPATIBLE = {"highspy": "ortools", "ortools": "highspy"}  # packages that cannot share a process
 
 
@@ -92,6 +93,11 @@ def check_solver(solver: object) -> None:
             raise SolverError(
                 f"{brief(solver)} is not a solver. Pass a name ({', '.join(PACKAGES)}), an object with solve(problem), "
                 "or a function from a problem to its labels."
+            )
+        library = type(solver).__module__.partition(".")[0]
+        if library in MODELLING:
+            raise SolverError(
+                f"{type(solver).__name__} solves models of {library}, not problems. Pass a name: {', '.join(PACKAGES)}."
             )
         return
     if solver not in PACKAGES:

@@ -1,4 +1,4 @@
-"""What everything rests on: arrays, checks, forms of files, whole files, threads, progress, the terminal, the machine.
+"""Tools of all rooms: arrays, checks, forms of files, whole files, threads, progress, the terminal, the machine.
 
 Imports `hasten.errors`.
 """

@@ -1,4 +1,4 @@
-"""What a process has around it: the machine, packages, and modules of the user's own."""
+"""The surroundings of a process: the machine, packages, and modules of the user's own."""
 
 from __future__ import annotations
 

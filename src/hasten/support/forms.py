@@ -1,4 +1,4 @@
-"""What a file may hold, and files of tensors: safetensors, never pickles, with a digest of all that a file holds.
+"""Forms of values in files, and files of tensors: safetensors, never pickles, with a digest of all that a file holds.
 
 A file that was cut short or changed is refused. The digest keeps nobody from forging a file, so what comes out is
 checked by those who load it, against types (msgspec) and the forms of tensors; `reading` says of all they find wrong in

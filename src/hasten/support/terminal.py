@@ -1,4 +1,4 @@
-"""What is printed: text that does nothing to a terminal, an output that may be full or closed, and progress.
+"""Printing: text that does nothing to a terminal, an output that may be full or closed, and progress.
 
 Progress is a bar for each stage of a long command in a terminal, a line for each anywhere else. What does the work is
 given a `Tell` and knows nothing of terminals. A stage begins when it is first named, and ends when another is.

@@ -1,4 +1,4 @@
-"""What a task gives, and nothing more, to get the experiment, the report and the command line (`docs/new-task.md`).
+"""The methods that a task needs to get the experiment, the report and the command line (`docs/new-task.md`).
 
 A `Task` reads texts and trains a `Model`; a model turns texts into problems, and says what their gold labels are. What
 it gets: `tasks.evaluation.comparison` lets greedy search, beams, a speedup, the task's own baselines, certified answers

@@ -32,7 +32,7 @@ FEW = 2**24  # numbers of derived tables, in all problems: with fewer, rounds ar
 
 
 class Operand(NamedTuple):
-    """What a group of steps reads: which axes of the form it is over, and where it is."""
+    """A tensor that a group of steps reads: the axes of the form that it is over, and where it is."""
 
     role: int  # COST, STATIC or DERIVED
     axes: tuple[int, ...]
@@ -49,7 +49,7 @@ class Group(NamedTuple):
 
 
 class State(NamedTuple):
-    """What was computed so far."""
+    """The values computed so far."""
 
     scores: tuple[Tensor, ...]  # of each variable
     table: Tensor  # (problems or 1, entries)

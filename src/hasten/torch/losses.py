@@ -31,7 +31,7 @@ REDUCTIONS = "mean", "sum", "none"
 
 
 class StructuredLoss(nn.Module):
-    """What all losses share.
+    """The base of all losses.
 
     layer
         Whose inference it is.
@@ -162,7 +162,7 @@ class FenchelYoung(StructuredLoss):
 
 
 class SPOPlus(StructuredLoss):
-    """What is lost at most by deciding with predicted instead of true scores (SPO+, Elmachtoub & Grigas 2022).
+    """The most that is lost by deciding with predicted instead of true scores (SPO+, Elmachtoub & Grigas 2022).
 
     With true scores c and their optimum y*(c), it is the perceptron's loss of scores 2s - c with y*(c) as gold.
     """

@@ -107,7 +107,7 @@ class ProofStep:
 
     @property
     def name(self) -> str:
-        """Its name, as steps of a search have one."""
+        """The name of the step, as steps of a search have one."""
         return self.step
 
     def facts(self, _: Trace) -> str:

@@ -15,6 +15,7 @@ from hasten.tasks.entity_relation.data.corpus import Sentence, in_order, induce_
     ("change", "message"),
     [
         ({"tokens": ("Ada", "", "left", "Tarn", ".")}, "Token 1 is empty"),
+        ({"tokens": "Ada left"}, "The tokens are the string 'Ada left'"),
         ({"pos": ("NNP",)}, "1 POS tags for 5 tokens"),
         ({"types": ("person",)}, "1 types for 2 spans"),
         ({"spans": ((0, 2), (3, 6))}, r"Span \[3, 6\) does not fit 5 tokens"),

@@ -235,6 +235,12 @@ def test_other_files_are_neither_loaded_nor_replaced(tagger, tmp_path):
 def test_misuse_is_told(tagger):
     with pytest.raises(SchemaError, match="Did you mean NN"):
         tagger.with_rules(["at most 1 nn"])
+    with pytest.raises(SchemaError, match="The rules must be a list, got 'at most 1 NN'"):
+        tagger.with_rules("at most 1 NN")
+    with pytest.raises(CorpusError, match="Sentence 'q' is the string 'Ada left'"):
+        Tagged("q", "Ada left")
+    with pytest.raises(CorpusError, match="Sentence 'q': words are strings"):
+        Tagged("q", (1, 2))
     with pytest.raises(CorpusError, match="Sentence 'q': Cannot read the rule"):
         list(tagger.predict([Tagged("q", ("a",), rules=("nonsense",))]))
     with pytest.raises(ProblemError, match="Give a list of its words"):

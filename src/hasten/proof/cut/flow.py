@@ -16,7 +16,7 @@ from hasten.support.arrays import FloatArray, IntArray
 
 TERMINAL, ORPHAN, FREE = -1, -2, -3  # in place of an arc to a parent
 NEVER = 1 << 60  # farther than any node is from its terminal
-PATHS = 100  # that are filled at most, for each arc: far more than it ever takes
+PATHS = 100  # filled at most, for each arc: far more than were ever needed
 LOOK = 256  # paths between two looks at the stop flag
 
 

@@ -1,4 +1,4 @@
-"""What is left of a problem once labels that cannot pay for themselves are out, and the search of it."""
+"""The rest of a problem once labels that cannot pay for themselves are out, and the search of it."""
 
 from __future__ import annotations
 

@@ -50,7 +50,8 @@ class Explanation:
     def summary(self) -> list[str]:
         """Returns the answer, and how the searches and the proof ended, in five lines."""
         searches = [f"{trace.title}: {' '.join(trace.summary()[1:]) or trace.status}" for trace in self.searches]
-        return [self._marked(), " ".join(self._relations()) or "No relation.", *searches, f"Proof: {self.proof.status}"]
+        proof = f"Proof: {self.proof.status}" + (" The answer above is the reference." if self.types else "")
+        return [self._marked(), " ".join(self._relations()) or "No relation.", proof, *searches]
 
     def to_html(self) -> str:
         """Returns it as a page."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,8 @@ class Extraction(Task[Sentence]):
     def __post_init__(self) -> None:
         if self.training not in list(BlackBox):
             raise ProblemError(f"A black box is {BlackBox.choices()}, not {brief(self.training)}.")
+        if self.training in NEURAL:
+            import_module("hasten.tasks.entity_relation.neural")  # a missing extra is found before anybody is asked
 
     def read(self, path: str) -> Iterator[Sentence]:
         """Reads sentences in any format of ours."""

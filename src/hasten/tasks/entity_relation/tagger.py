@@ -136,7 +136,7 @@ class Tagger:
 
     @property
     def digest(self) -> str:
-        """Changes with whatever can change an answer."""
+        """A hash of everything that can change an answer."""
         return digest_of(*self._content())
 
     def _content(self) -> tuple[Tensors, dict[str, str]]:
@@ -166,7 +166,7 @@ class Tagger:
 
 
 def _n_held_out(n: int) -> int:
-    """Returns how many of so many sentences calibrate theta: a tenth; the others are learned from."""
+    """Returns how many of `n` sentences calibrate theta: a tenth; the others are learned from."""
     return min(n - n * 9 // 10, n - 1)
 
 

@@ -252,7 +252,7 @@ class EntityRelationTask:
 
     @cached_property
     def lean(self) -> EntityRelationTask:
-        """This task with triples as its only features: a search over it has less to add up."""
+        """The task with triples as its only features: a search over it has less to add up."""
         names, both_ways = self.no_relation, self.both_ways
         return EntityRelationTask(
             self.entity_labels, self.arguments, no_relation=names, features="triples", both_ways=both_ways

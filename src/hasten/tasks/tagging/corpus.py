@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hasten.errors import CorpusError
+from hasten.support.checks import brief
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.data.formats import recognise
 from hasten.tasks.entity_relation.data.synthetic import generate as generate_news
@@ -42,6 +43,12 @@ class Tagged:
     rules: tuple[str, ...] = ()  # that hold for this sentence alone; `rules.read_rule` says how they are written
 
     def __post_init__(self) -> None:
+        try:
+            "".join(self.words)
+        except TypeError:
+            raise CorpusError(f"Sentence {self.id!r}: words are strings, got {brief(self.words)}.") from None
+        if isinstance(self.words, str):
+            raise CorpusError(f"Sentence {self.id!r} is the string {self.words!r:.60}. Give a list of its words.")
         if "" in self.words:
             raise CorpusError(f"Sentence {self.id!r}: word {self.words.index('')} is empty. Leave it out.")
         if self.tags is None:

@@ -28,6 +28,7 @@ import numpy as np
 
 from hasten.errors import SchemaError
 from hasten.support.arrays import FloatArray
+from hasten.support.checks import listed
 from hasten.support.words import first_few
 
 NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
@@ -143,7 +144,7 @@ class Rules:
     @classmethod
     def of(cls, tags: Sequence[str], texts: Iterable[str] = (), *, bio: bool = False) -> Rules:
         """Reads rules; with `bio`, an entity's I-x must follow its B-x or I-x."""
-        texts, n = tuple(texts), len(tags)
+        texts, n = listed(texts, "The rules", SchemaError), len(tags)
         read = [read_rule(text, tags) for text in texts]
         place = {tag: i for i, tag in enumerate(tags)}
         forbidden, prices, first = np.zeros((n, n)), np.zeros((n, n)), np.zeros(n)

@@ -1,4 +1,4 @@
-"""What a black box is trained on and what a speedup learns from: labelled sentences, and text without labels.
+"""The text that a black box is trained on and a speedup learns from: labelled sentences, and text without labels.
 
 Which labelled sentences train, and which test, is drawn, or files or published lists of ids say it. A list is a text
 file with an id a line, that of a sentence in the corpus. Sentences of `dev` are set aside: they neither train nor test.

@@ -63,6 +63,8 @@ class Sentence:
 
     def _fault(self) -> str | None:
         n_tokens, n_spans = len(self.tokens), len(self.spans)
+        if isinstance(self.tokens, str):
+            return f"The tokens are the string {self.tokens!r:.60}. Give a list of them."
         if "" in self.tokens:
             return f"Token {self.tokens.index('')} is empty. Leave it out."
         if self.pos is not None and len(self.pos) != n_tokens:
