@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from hasten.programs.libraries import check_variables, front_end
 from hasten.programs.native import NATIVE, Checker
 from hasten.programs.objectives import Objective, ObjectiveReader, Objectives, Order
 from hasten.programs.recognise import describe
-from hasten.programs.solving import Solving
+from hasten.programs.solving import Asked, Solving
 from hasten.programs.state import FirstLook, Recognised
 from hasten.programs.statement import Statement
 from hasten.proof import outcome as kernels
@@ -40,18 +40,8 @@ if TYPE_CHECKING:
     from hasten.certificates import Certificate
 
 log = logging.getLogger(__name__)
-PROVED = Status.PROVED.value
 HANDED_GAP = 1e-4  # HiGHS' own, for programs that only it can answer
 OFTEN = 3  # calls in a row that bring other constraints, after which that is worth a word
-
-
-class _Asked(NamedTuple):
-    """How a program is asked: the settings of `Program.solve`."""
-
-    solver: str | Solver
-    gap: float | None = None
-    start: FloatArray | None = None
-    on_better: Callable[[float, float], None] | None = None
 
 
 class Program:
@@ -183,7 +173,7 @@ class Program:
             )
         if model is not None:
             self.renew(model)
-        c, how = self._objectives.one(objective, order), _Asked(solver, gap, start, on_better)
+        c, how = self._objectives.one(objective, order), Asked(solver, gap, start, on_better)
         if time_limit is None:
             return self._by_network(c) or self._solve_recognised(c, math.inf, how)
         return self._by_network(c) or self._raced(c, time_limit, how)
@@ -199,20 +189,20 @@ class Program:
         self._check("highs", time_limit, gap)
         start = self._objectives.start(start)
         c, seconds = self._objectives.one(None, None), math.inf if time_limit is None else time_limit
-        return self._by_network(c) or self._raced(c, seconds, _Asked("highs", gap, start))
+        return self._by_network(c) or self._raced(c, seconds, Asked("highs", gap, start))
 
     def _by_network(self, c: FloatArray) -> Answer | None:
         """Returns the answer of a network, if that is what the program is."""
         if self._solving.network is None:
             return None
-        flow = self._solving.network.solve(self.statement.sign * c[None]).one(0)
-        constant = self.statement.sign * self.statement.constant
+        sign, constant = self.statement.sign, self.statement.sign * self.statement.constant
+        flow = self._solving.network.solve(sign * c[None]).one(0)
         return None if flow.outcome == kernels.OPEN else self._proved(c, flow, constant)
 
-    def _raced(self, c: FloatArray, seconds: float, how: _Asked) -> Answer:
+    def _raced(self, c: FloatArray, seconds: float, how: Asked) -> Answer:
         """Returns the best answer by what was recognised or, for a program not seen before, by HiGHS alone."""
-        race, began, loading = self._solving.first_time(how.solver), time.process_time(), seconds_loading()
-        deadline = now() + seconds
+        race, deadline = self._solving.first_time(how.solver), now() + seconds
+        began, loading = time.process_time(), seconds_loading()
         if race is not None and race.choose() == ALONE:
             patience = max(race.seconds[AIDED], CLEARLY * race.seconds.get(ALONE, 0.0))
             with suppress(SolverWrong):
@@ -227,7 +217,7 @@ class Program:
             race.took(AIDED, time.process_time() - began)
         return answer
 
-    def _solve_recognised(self, c: FloatArray, seconds: float, how: _Asked) -> Answer:
+    def _solve_recognised(self, c: FloatArray, seconds: float, how: Asked) -> Answer:
         """Returns the best answer by what was recognised."""
         solving, sign, constant = self._solving, self.statement.sign, self.statement.sign * self.statement.constant
         if solving.found.only_solver:
@@ -359,9 +349,9 @@ class Program:
 
     def _proved(self, c: FloatArray, seen: FirstLook, constant: float) -> Answer:
         """Returns an answer without the solver: the best, or that there is none."""
-        if seen.outcome == kernels.INFEASIBLE:
-            return Answer.of(self.statement, c, Status.INFEASIBLE, None, math.inf, True, Status.INFEASIBLE.value, "")
-        return Answer.of(self.statement, c, Status.PROVED, seen.x, float(seen.bound) + constant, True, PROVED, "")
+        known = Status.PROVED, seen.x, float(seen.bound) + constant
+        status, x, bound = known if seen.outcome != kernels.INFEASIBLE else (Status.INFEASIBLE, None, math.inf)
+        return Answer.of(self.statement, c, status, x, bound, True, status.value, "")
 
     def _or_start(self, answer: Answer, c: FloatArray, start: FloatArray | None) -> Answer:
         """Returns the values that it started from, if they are complete and valid, and better than an answer."""
@@ -372,14 +362,13 @@ class Program:
         except SolverWrong:
             return answer
         value, sign = self.statement.value(x, c), self.statement.sign
-        if not np.allclose(x, start, atol=1e-6) or not sign * value < min(
-            sign * answer.objective, self.statement.cutoff
-        ):
+        is_better = sign * value < min(sign * answer.objective, self.statement.cutoff)
+        if not is_better or not np.allclose(x, start, atol=1e-6):
             return answer
         how = "Ran out of time; nothing was found that is better than the start."
         return replace(answer, status=Status.TIME_LIMIT, values_found=x, objective=value, how=how)
 
-    def _solve_as_given(self, c: FloatArray, seconds: float, how: _Asked) -> Answer:
+    def _solve_as_given(self, c: FloatArray, seconds: float, how: Asked) -> Answer:
         if not isinstance(how.solver, str) or how.solver not in NATIVE:
             raise ProgramError(f"{self.only_solver} That takes one of the solvers {' and '.join(NATIVE)}.")
         if self.statement.tables or len(self.statement.products.left):

@@ -53,6 +53,15 @@ def clock_for(solver: str | Solver) -> Callable[[], float]:
     return time.process_time if here else time.perf_counter
 
 
+class Asked(NamedTuple):
+    """How a program is asked: the settings of `Program.solve`."""
+
+    solver: str | Solver
+    gap: float | None = None
+    start: FloatArray | None = None
+    on_better: Callable[[float, float], None] | None = None
+
+
 class AskedSolver(NamedTuple):
     """How a solver is asked: by which name, with which program, and whether proofs before it pay, by a clock."""
 
