@@ -175,4 +175,5 @@ def test_many_searches_that_end_early_leave_a_problem_open_until_its_time_is_up(
     for _ in range(70):
         improvement.go(np.inf)
     answer = solution_of(problem, work.proofs)
-    assert answer.cost == 132171.0 and answer.bound <= answer.cost
+    assert answer.cost == 132171.0
+    assert answer.bound <= answer.cost
