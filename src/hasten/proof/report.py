@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import pairwise
 
 import numpy as np
 
@@ -29,7 +28,7 @@ from hasten.proof.outcome import (
     nothing_known,
     prove_met,
 )
-from hasten.support.arrays import IntArray
+from hasten.support.arrays import FloatArray, IntArray, sizes_of
 from hasten.support.words import count
 
 
@@ -107,6 +106,14 @@ SOURCES_BY = (Source.SEARCH, *5 * [Source.BOUND], Source.BRANCH)  # by the step 
 STATUS, SOURCE = np.array([numbered(*words) for words in STATUS_AFTER]), numbered(*SOURCES_BY)  # the same in numbers
 
 
+def least_of(numbers: FloatArray, begins: IntArray, ends: IntArray) -> FloatArray:
+    """Returns the least number of each range; the ranges are in order."""
+    if not len(begins):
+        return np.zeros(0)
+    edges = np.stack([begins, ends], axis=1).reshape(-1)
+    return np.minimum.reduceat(numbers, edges[: -1 if ends[-1] == len(numbers) else None])[::2]
+
+
 def answer_at_once(batch: Batch, proofs: Proofs) -> None:
     """Labels each variable at its cheapest where time ran out before anything was found, if that breaks nothing.
 
@@ -115,15 +122,18 @@ def answer_at_once(batch: Batch, proofs: Proofs) -> None:
     """
     for p in np.flatnonzero((proofs.facts[OUTCOME] == STOPPED) & (proofs.values[BEST] == np.inf))[:AT_ONCE].tolist():
         problem = batch[p]
-        graph, table, at = problem.graph, problem.table, slice(batch.variable_at[p], batch.variable_at[p + 1])
-        costs = [problem.cost[begin:end] for begin, end in pairwise(graph.first.tolist())]
-        tables = zip(graph.soft_at.tolist(), graph.soft_size.tolist(), graph.soft_count.tolist(), strict=True)
-        terms = [float(each.min()) for each in costs]
-        terms += [count * float(table[begin : begin + size].min()) for begin, size, count in tables]
-        found = Solutions.scored(problem.batch, np.array([int(each.argmin()) for each in costs], dtype=np.int64))
-        if math.isfinite(slip := 2.0 * EPS * math.fsum(map(abs, terms))):
-            proofs.values[BOUND, p] = max(proofs.values[BOUND, p], math.fsum(terms) - slip)
-        if found.valid[0]:
+        graph, cost, at = problem.graph, problem.cost, slice(batch.variable_at[p], batch.variable_at[p + 1])
+        least, ends = least_of(cost, graph.first[:-1], graph.first[1:]), graph.soft_at + graph.soft_size
+        cheapest = np.flatnonzero(cost == least.repeat(sizes_of(graph.first)))
+        labels = cheapest[np.searchsorted(cheapest, graph.first[:-1])] - graph.first[:-1]
+        with np.errstate(over="ignore", invalid="ignore"):
+            entries = graph.soft_count * least_of(problem.table, graph.soft_at, ends)
+            terms = np.concatenate([least, entries])
+            size = float(np.abs(terms).sum())
+        found = Solutions.scored(problem.batch, labels)
+        if math.isfinite(2.0 * size):
+            proofs.values[BOUND, p] = max(proofs.values[BOUND, p], math.fsum(terms.tolist()) - 2.0 * EPS * size)
+        if found.valid[0] and math.isfinite(found.cost[0]):
             proofs.labels[at], proofs.values[BEST, p], proofs.facts[LABELS_BY, p] = found.values, found.cost[0], LOOK
 
 
