@@ -19,7 +19,10 @@ from hasten.errors import MissingExtra, SolverError
 from hasten.hosts.asking import Asking, Outcome, missing, outcome, relative_gap
 from hasten.programs import solving
 from hasten.programs.answer import UNBOUNDED
+from hasten.programs.program import Program
 from hasten.programs.statement import Builder, Statement
+from hasten.solvers.portfolio import Race
+from hasten.speedup.effort import AIDED, ALONE
 from hasten.support.threads import Cache
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # hosts warn about their own futures
@@ -263,3 +266,16 @@ def test_messages_say_what_was_recognised_and_found(capsys: pytest.CaptureFixtur
     assert "gap 0.00%" in said
     assert "3 of 3 objectives proved" in said
     assert "is continuous. It is handed to HiGHS" in said
+
+
+def test_programs_that_highs_answers_faster_are_handed_over(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    statement, race = stated(7), Race((AIDED, ALONE))
+    race.took(AIDED, 30.0)
+    race.took(ALONE, 1e-3)
+    monkeypatch.setattr(solving.Solving, "first_time", lambda *_: race)
+    exact = Asking(say=print).one(statement)
+    assert (exact.optimal, exact.proved) == (True, False)
+    assert "HiGHS answers programs like this one faster: it was asked alone." in capsys.readouterr().out
+    assert exact.objective == pytest.approx(Program(statement).solve().objective)

@@ -241,7 +241,7 @@ def test_a_labeller_is_saved_and_loaded_with_its_network(tmp_path: Path) -> None
 
 def test_a_file_of_another_encoder_or_with_other_tensors_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "model"
-    Tagger.train(SENTENCES, task=TASK, black_box="BlackBox.NEURAL").save(path)
+    Tagger.train(SENTENCES, task=TASK, black_box=BlackBox.NEURAL).save(path)
     tensors, about = load_tensors(path, FORMAT, KIND)
     save_tensors(path, FORMAT, tensors, about | {"encoder_digest": "other"})
     with pytest.raises(ModelError, match="another encoder"):

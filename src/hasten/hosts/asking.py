@@ -24,8 +24,6 @@ from hasten.support.arrays import FloatArray
 from hasten.support.checks import check_limit
 from hasten.support.words import count
 
-HANDED_GAP = 1e-4  # HiGHS' own, for programs that only it can answer
-
 
 class Outcome(Enum):
     """The outcomes that hosts tell apart."""
@@ -65,8 +63,7 @@ class Asking:
     def one(self, statement: Statement) -> Answer:
         """Answers a program under its own objective."""
         began, program = time.perf_counter(), Program(statement)
-        gap = self.gap if self.gap is not None else HANDED_GAP if program.only_solver else 0.0
-        answer = program.solve(time_limit=self.time_limit, gap=gap, start=self.start)
+        answer = program.solve_fast(time_limit=self.time_limit, gap=self.gap, start=self.start)
         self._tell(program, in_words(answer), began)
         return answer
 
@@ -85,10 +82,12 @@ class Asking:
         statement, solving = program.statement, program._solving
         head = f"hasten: {count(statement.n_columns, 'variable')}, {count(statement.n_rows, 'row')}"
         known = ", known already" if solving.statement is not statement else ""
-        if program.only_solver:
-            self.say(f"{head}. {program.only_solver} It is handed to HiGHS.")
-        elif solving.network is not None:
+        if solving.network is not None:
             self.say(f"{head}; recognised a network{known}.")
+        elif "found" not in vars(solving):
+            self.say(f"{head}. HiGHS answers programs like this one faster: it was asked alone.")
+        elif program.only_solver:
+            self.say(f"{head}. {program.only_solver} It is handed to HiGHS.")
         else:
             found = solving.found
             n_parts = (found.space.n_variables, len(found.tables.table), found.rules.n_rows)

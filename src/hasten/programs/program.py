@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 PROVED = Status.PROVED.value
+HANDED_GAP = 1e-4  # HiGHS' own, for programs that only it can answer
 OFTEN = 3  # calls in a row that bring other constraints, after which that is worth a word
 
 
@@ -168,18 +169,47 @@ class Program:
         self._check(solver, time_limit)
         if model is not None:
             self.renew(model)
-        c, seconds = self._objectives.one(objective, order), math.inf if time_limit is None else time_limit
-        solving, sign, constant = self._solving, self.statement.sign, self.statement.sign * self.statement.constant
-        if solving.network is not None:
-            flow = solving.network.solve(sign * c[None]).one(0)
-            if flow.outcome != kernels.OPEN:
-                return self._proved(c, flow, constant)
-        race, began, loading = solving.first_time(solver, seconds), time.process_time(), seconds_loading()
+        c = self._objectives.one(objective, order)
+        if time_limit is None:
+            return self._by_network(c) or self._solve_recognised(c, solver, math.inf, gap, start, on_better)
+        return self._by_network(c) or self._raced(c, solver, time_limit, gap, start, on_better)
+
+    def solve_fast(
+        self, *, time_limit: float | None = None, gap: float | None = None, start: FloatArray | None = None
+    ) -> Answer:
+        """Returns the best answer under the program's own objective, by a proof or by HiGHS alone: whoever is faster.
+
+        That is learned from programs alike. Drop-in solvers ask so. Other settings are those of `solve`; without a gap,
+        it is 1e-4 where only HiGHS can answer, which is HiGHS' own, and none elsewhere.
+        """
+        self._check("highs", time_limit)
+        c, seconds = self._objectives.one(None, None), math.inf if time_limit is None else time_limit
+        return self._by_network(c) or self._raced(c, "highs", seconds, gap, start, None)
+
+    def _by_network(self, c: FloatArray) -> Answer | None:
+        """Returns the answer of a network, if that is what the program is."""
+        if self._solving.network is None:
+            return None
+        flow = self._solving.network.solve(self.statement.sign * c[None]).one(0)
+        constant = self.statement.sign * self.statement.constant
+        return None if flow.outcome == kernels.OPEN else self._proved(c, flow, constant)
+
+    def _raced(
+        self,
+        c: FloatArray,
+        solver: str | Solver,
+        seconds: float,
+        gap: float | None,
+        start: FloatArray | None,
+        on_better: Callable[[float, float], None] | None,
+    ) -> Answer:
+        """Returns the best answer by what was recognised or, for a program not seen before, by HiGHS alone."""
+        race, began, loading = self._solving.first_time(solver), time.process_time(), seconds_loading()
         deadline = now() + seconds
         if race is not None and race.choose() == ALONE:
             patience = max(race.seconds[AIDED], CLEARLY * race.seconds.get(ALONE, 0.0))
             with suppress(SolverWrong):
-                answer = self._solve_as_given(c, solver, min(seconds, patience), gap, start)
+                answer = self._solve_as_given(c, solver, min(seconds, patience), gap or 0.0, start)
                 finished = answer.status not in (Status.TIME_LIMIT, Status.NO_TIME) or patience >= seconds
                 race.took(ALONE, time.process_time() - began, finished=finished)
                 if finished:
@@ -195,18 +225,19 @@ class Program:
         c: FloatArray,
         solver: str | Solver,
         seconds: float,
-        gap: float,
+        gap: float | None,
         start: FloatArray | None,
         on_better: Callable[[float, float], None] | None,
     ) -> Answer:
         """Returns the best answer by what was recognised."""
         solving, sign, constant = self._solving, self.statement.sign, self.statement.sign * self.statement.constant
         if solving.found.only_solver:
-            return self._or_start(self._solve_as_given(c, solver, seconds, gap, start), c, start)
+            handed = HANDED_GAP if gap is None else gap
+            return self._or_start(self._solve_as_given(c, solver, seconds, handed, start), c, start)
         seen = solving.costs.look(c, sign)
         if seen.outcome in (kernels.PROVED, kernels.INFEASIBLE):
             return self._proved(c, seen, constant)
-        way = solving.way(solver)._replace(gap=gap, start=start)
+        way = solving.way(solver)._replace(gap=gap or 0.0, start=start)
 
         def tell(better: Solution) -> None:
             if on_better is not None:

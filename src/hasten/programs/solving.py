@@ -74,7 +74,7 @@ class Solving:
         self.statement, self._like, self._insists = statement, like, insists
         self._idle: dict[str, list[Native]] = {}  # programs as solvers hold them, which nobody uses now
         self._ways: dict[str, AskedSolver] = {}
-        self._asked = False  # in limited time
+        self._asked = False  # whom to ask first
         self.plain = not statement.tables and not len(statement.products.left)  # as solvers take programs
 
     @classmethod
@@ -126,13 +126,13 @@ class Solving:
         """The map from objectives to costs of labels."""
         return CostMap(self.found, self.structure)
 
-    def first_time(self, solver: str | Solver, seconds: float) -> Race | None:
+    def first_time(self, solver: str | Solver) -> Race | None:
         """Returns what is faster on programs like this one that nobody has seen: HiGHS, or recognising them.
 
-        None where this is not the first time, where time is not limited, or where HiGHS would be no help.
+        None where this is not the first time, or where HiGHS would be no help.
         """
         asked, self._asked = self._asked, True
-        if asked or "found" in vars(self) or seconds == math.inf or solver != "highs":
+        if asked or "found" in vars(self) or solver != "highs":
             return None
         if not self.plain or highs_is_elsewhere():
             return None

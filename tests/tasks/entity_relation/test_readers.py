@@ -140,6 +140,24 @@ def test_parquet_tells_the_names_of_numbered_classes(tmp_path):
         list(read_corpus(tmp_path / "torn"))
 
 
+def test_a_docbin_is_read_with_its_sentences_and_relations(tmp_path):
+    spacy = pytest.importorskip("spacy")
+    from spacy.tokens import Doc, DocBin, Span
+
+    doc = Doc(spacy.blank("en").vocab, [*TOKENS, " ", "It", "rains"], sent_starts=[True, *[False] * 7, True, False])
+    doc.ents = [Span(doc, start, end, name) for (start, end), name in zip(SPANS, TYPES, strict=True)]
+    doc.user_data["._.", "rel", None, None] = {(0, 3): {"WorkFor": 1.0, "x": 0.2}, (3, 5): {"OrgBasedIn": 0.9}}
+    path = tmp_path / "train.spacy"
+    DocBin(docs=[doc], store_user_data=True).to_disk(path)
+    first, second = read_corpus(path)
+    assert (first.tokens, first.spans, first.types) == (tuple(TOKENS), SPANS, TYPES)
+    assert first.relations == RELATIONS
+    assert (second.tokens, second.relations) == (("It", "rains"), ())
+    path.write_bytes(path.read_bytes()[:60])
+    with pytest.raises(CorpusError, match=r"train\.spacy: spaCy cannot read it"):
+        list(read_corpus(path))
+
+
 HOSTILE = [
     ("dygie", lines(DYGIE | {"ner": [[]]}), "line 1: 'ner' should have a list for each of 2 sentences"),
     ("dygie", lines(DYGIE | {"relations": [[], [[3, 4, 5, 5, "r"]]]}), "joins tokens 5 to 5, which are not an entity"),

@@ -54,10 +54,13 @@ def read_corpus(
     format, faults = format_of(path, format), faults or Faults()
 
     def read(faults: Faults) -> Iterator[Sentence]:
+        reader = FORMATS[format]
+        if format == "spacy" and objects.begins(path, objects.PACKED):
+            reader = objects.read_docbin
         files: Sequence[AnyPath] = annotations_in(path) if format == "brat" else []
         for file in files or [path]:
             with open_lines(file, max_line, ENCODINGS.get(format, "utf-8-sig"), faults) as lines:
-                yield from FORMATS[format](lines)
+                yield from reader(lines)
 
     def sentences() -> Iterator[Sentence]:
         n_before = faults.n
@@ -122,6 +125,8 @@ def recognise(path: AnyPath) -> str | None:
         return None
     if objects.begins(path, objects.PARQUET):
         return "records"
+    if objects.begins(path, objects.PACKED):
+        return "spacy"
     with open_lines(path, encoding="latin-1") as lines:
         some = [line for _, line in zip(range(LOOKED_AT), lines, strict=False) if not line.isspace()]
     found = _of_lines(some)

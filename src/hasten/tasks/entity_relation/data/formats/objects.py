@@ -1,4 +1,4 @@
-"""Sentences and documents as objects: of JSON, in lines or in one document, or of a Parquet table.
+"""Sentences and documents as objects: of JSON, in lines or in one document, of a Parquet table, of a spaCy `DocBin`.
 
 *Records*: SpERT's JSON and its many cousins, Hugging Face `datasets` dumps. `tokens` (or `words`) are a list of
 strings. Entities are `entities`, each with `start`, `end` (one past the last token) and `type` or `label`; or tags, in
@@ -10,9 +10,10 @@ no word of relations is labelled in its types alone.
 and `relations` `[first, last, first, last, name]`, in tokens of the whole document, the last one included. CrossRE has
 one `sentence` in place of several, and everything for that one.
 
-*spaCy*: `Doc.to_json()` and Prodigy's JSON lines. A document is cut at its sentences where it says where they are.
-Relations are those of Prodigy (`relations`, between `head_span` and `child_span`); a document without them is labelled
-in its types alone.
+*spaCy*: `Doc.to_json()`, Prodigy's JSON lines, and the bytes of a `DocBin`, which needs spaCy.
+A document is cut at its sentences where it says where they are. Relations are those of Prodigy (`relations`, between
+`head_span` and `child_span`), or in a `DocBin` those of the extension `rel` that spaCy's own tutorial defines; a
+document without either is labelled in its types alone.
 
 A JSON document may be a list of objects, an object that holds one list under `data`, or a single object. Parquet needs
 pyarrow; the names of its numbered classes are taken from what Hugging Face `datasets` notes in such files.
@@ -36,12 +37,13 @@ from hasten.tasks.text.lines import AnyPath, Lines, fitted, load_json, short
 from hasten.tasks.text.tables import spans_of
 
 Object = dict[str, Any]
-PARQUET = b"PAR1"  # how a table begins
+PARQUET, PACKED = b"PAR1", b"\x78\x9c"  # how a table begins, and a DocBin, which is compressed
 ROWS = 1000  # of a table that are held at a time
 TOKENS = ("tokens", "words")
 TAGS = ("ner_tags", "tags", "ner", "labels")
 POS = ("pos", "pos_tags", "upos")
 IDS = ("id", "orig_id", "doc_id", "sent_id", "guid")
+LIKELY = 0.5  # what the score of a relation of a DocBin has to be
 
 
 class Named(msgspec.Struct, kw_only=True):
@@ -239,6 +241,51 @@ def spacy(each: Object, number: str, lines: Lines) -> Iterator[Sentence]:
     )
     begins = [token.start for token in doc.tokens]
     yield from cut(document, sorted({bisect_right(begins, at) - 1 for at in sents if type(at) is int}))
+
+
+def read_docbin(lines: Lines) -> Iterator[Sentence]:
+    """Reads the documents of a `DocBin`, sentence by sentence."""
+    try:
+        import spacy
+        from spacy.tokens import DocBin
+    except ImportError:
+        raise CorpusError(
+            "A spaCy DocBin needs spaCy: pip install hasten[spacy]. Or write Doc.to_json() lines."
+        ) from None
+    try:
+        with open(lines.path, "rb") as file:
+            docs = DocBin().from_bytes(file.read()).get_docs(spacy.blank("xx").vocab)
+        for lines.entry_number, doc in enumerate(docs, start=1):
+            with lines.entry():
+                yield from _of_doc(doc, str(lines.entry_number))
+    except CorpusError:
+        raise
+    except Exception as error:  # whatever spaCy finds wrong with its own bytes
+        raise CorpusError(f"spaCy cannot read it ({error}). Is this a DocBin? Write it again.") from error
+
+
+def _of_doc(doc: Any, number: str) -> Iterator[Sentence]:
+    rel = next((value for key, value in doc.user_data.items() if key[:2] == ("._.", "rel")), None)
+    relations: list[Relation] | None = None
+    if isinstance(rel, dict):
+        starts = {entity.start: n for n, entity in enumerate(doc.ents)}
+        relations = [
+            (starts[one], starts[other], str(name))
+            for (one, other), names in rel.items()
+            for name, score in names.items()
+            if score >= LIKELY and one in starts and other in starts and one != other
+        ]
+    kept = [token for token in doc if not token.is_space]
+    place = {token.i: n for n, token in enumerate(kept)}
+    if any(entity.start not in place or entity.end - 1 not in place for entity in doc.ents):
+        raise CorpusError("An entity begins or ends with blanks. Leave them out of it.")
+    spans = [(place[entity.start], place[entity.end - 1] + 1) for entity in doc.ents]
+    pos = [token.pos_ or token.tag_ for token in kept]
+    types = [entity.label_ for entity in doc.ents] if doc.has_annotation("ENT_IOB") else None
+    tokens = [token.text for token in kept]
+    document = in_order(number, tokens, spans, pos=pos if all(pos) else None, types=types, relations=relations)
+    known = doc.has_annotation("SENT_START")
+    yield from cut(document, [place[token.i] for token in kept if known and token.is_sent_start])
 
 
 def objects(make: Callable[[Object, str, Lines], Iterator[Sentence]]) -> Callable[[Lines], Iterator[Sentence]]:
