@@ -116,6 +116,13 @@ def test_answering_at_once_takes_no_time_of_its_own():
     assert answer.bound == pytest.approx(answer.cost)
 
 
+def test_no_kernel_is_compiled_to_answer_at_once(monkeypatch):
+    problem, certifier = untied(np.arange(12.0) % 5, 3), Certifier(call_limit=0.0, max_join=0)
+    expected = problem.total(np.array([0, 2, 0, 1]))
+    monkeypatch.setattr("hasten.model.solution.score_batch", None)
+    assert certifier(problem).cost == expected
+
+
 def test_time_runs_out_while_rows_are_tightened():
     """It was taken for short work, which nobody stops."""
     problem = conflicts(700, 60_000)

@@ -12,7 +12,7 @@ from hasten.errors import ProblemError
 from hasten.kernels.tolerance import EPS
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
-from hasten.model.soft import complete_answers
+from hasten.model.soft import complete, complete_answers
 from hasten.model.solution import Solution, Solutions, Source, Status, numbered
 from hasten.proof.outcome import (
     BEST,
@@ -114,6 +114,22 @@ def least_of(numbers: FloatArray, begins: IntArray, ends: IntArray) -> FloatArra
     return np.minimum.reduceat(numbers, edges[: -1 if ends[-1] == len(numbers) else None])[::2]
 
 
+def cost_at_once(problem: Problem, labels: IntArray) -> float:
+    """Returns what a labelling costs, summed as kernels do; inf if it may break something. No kernel is waited for."""
+    graph, chosen = problem.graph, problem.graph.first[:-1] + labels
+    tables = np.flatnonzero(graph.table_at >= 0)
+    at = np.bincount(graph.factor_of, graph.stride * labels[graph.scope], len(graph.table_at)).astype(np.int64)
+    entries = problem.table[graph.table_at[tables] + at[tables]]
+    counts = chosen[graph.row_variable] == graph.row_label
+    row = np.arange(len(graph.row_low)).repeat(sizes_of(graph.row_first))
+    total = np.bincount(row[counts], graph.row_weight[counts], len(graph.row_low))
+    margin = graph.row_margin
+    if (total > graph.row_most - margin).any() or (total < graph.row_least + margin).any():
+        return math.inf
+    with np.errstate(over="ignore", invalid="ignore"):
+        return float(np.cumsum(np.concatenate([[0.0], problem.cost[chosen], entries]))[-1])
+
+
 def answer_at_once(batch: Batch, proofs: Proofs) -> None:
     """Labels each variable at its cheapest where time ran out before anything was found, if that breaks nothing.
 
@@ -130,11 +146,12 @@ def answer_at_once(batch: Batch, proofs: Proofs) -> None:
             entries = graph.soft_count * least_of(problem.table, graph.soft_at, ends)
             terms = np.concatenate([least, entries])
             size = float(np.abs(terms).sum())
-        found = Solutions.scored(problem.batch, labels)
+        labels = complete(problem.batch, labels)
+        found = cost_at_once(problem, labels)
         if math.isfinite(2.0 * size):
             proofs.values[BOUND, p] = max(proofs.values[BOUND, p], math.fsum(terms.tolist()) - 2.0 * EPS * size)
-        if found.valid[0] and math.isfinite(found.cost[0]):
-            proofs.labels[at], proofs.values[BEST, p], proofs.facts[LABELS_BY, p] = found.values, found.cost[0], LOOK
+        if math.isfinite(found):
+            proofs.labels[at], proofs.values[BEST, p], proofs.facts[LABELS_BY, p] = labels, found, LOOK
 
 
 def solutions_of(batch: Batch, proofs: Proofs) -> Solutions:
