@@ -16,6 +16,7 @@ from hard import FOREVER, conflicts, spin_glass, within
 from strategies import entity_relation
 
 from hasten.errors import ProblemError, SolverError
+from hasten.model.problem import Problem
 from hasten.model.schema import Schema
 from hasten.model.solution import Solution, Source, Status
 from hasten.model.structure import Structure
@@ -83,6 +84,43 @@ def test_what_is_stopped_at_any_moment_is_never_wrong():
             assert answer.bound <= best + 1e-9
             assert answer.cost >= best - 1e-9
             assert answer.status in (Status.PROVED, Status.TIME_LIMIT, Status.NO_TIME)
+
+
+def untied(cost: np.ndarray, n_labels: int) -> Problem:
+    """Returns pairs of variables that no proof looks at once time is up, and tables of their own."""
+    schema, n = Schema(), len(cost) // n_labels
+    kind = schema.variable("kind", [str(i) for i in range(n_labels)])
+    pair = schema.factor("pair", learned=False, one=kind, other=kind)
+    shape = schema.structure(n * [kind])
+    tables = {shape.connect(pair, one=v, other=v + 1): np.ones((n_labels, n_labels)) for v in range(0, n - 1, 2)}
+    return shape.problem(cost, tables=tables)
+
+
+@pytest.mark.parametrize("cost", [1e308, -1e308])
+def test_costs_that_overflow_are_left_open_when_time_is_up(cost):
+    problem, certifier = untied(np.full(12, cost), 3), Certifier(call_limit=0.0, max_join=0)
+    for answer in (certifier(problem), certifier([problem, problem])[1]):
+        assert answer.status is Status.NO_TIME
+        assert answer.values is None
+        assert answer.bound == -math.inf
+
+
+def test_answering_at_once_takes_no_time_of_its_own():
+    problem = untied(np.arange(600_000) % 3 * 1.0, 2)
+    certifier = Certifier(call_limit=0.0, max_join=0)
+    certifier(problem)
+    began = time.process_time()
+    answer = certifier(problem)
+    assert time.process_time() - began < 0.3
+    assert answer.cost == problem.total(answer.labels)
+    assert answer.bound == pytest.approx(answer.cost)
+
+
+def test_no_kernel_is_compiled_to_answer_at_once(monkeypatch):
+    problem, certifier = untied(np.arange(12.0) % 5, 3), Certifier(call_limit=0.0, max_join=0)
+    expected = problem.total(np.array([0, 2, 0, 1]))
+    monkeypatch.setattr("hasten.model.solution.score_batch", None)
+    assert certifier(problem).cost == expected
 
 
 def test_time_runs_out_while_rows_are_tightened():

@@ -159,3 +159,21 @@ def test_most_of_a_chain_follows() -> None:
     left = follow(Instance(problem.graph, problem.cost, problem.table), np.inf)
     assert left is not None
     assert len(left.shape.graph.order) <= 6  # of 9
+
+
+def test_many_searches_that_end_early_leave_a_problem_open_until_its_time_is_up() -> None:
+    """Rounding keeps this open, and rules are all that is left: there are more searches than whole numbers double."""
+    schema = hasten.Schema()
+    kind = schema.variable("kind", ["a", "b", "c"])
+    shape = schema.structure([kind, kind])
+    shape.rule("few", [(0, "b", -2.0), (0, "c", 2.0)], exactly=0)
+    shape.rule("any", [(1, "c", 1.0)], at_least=0)
+    problem = shape.problem([[-429.0, 1000.0000390900968, -127717060693129.0], [1558640860974.0, 136733.0, 132600.0]])
+    work = Certifier()._work_on(problem.batch, None, 1)
+    prove(work, ONLY)
+    improvement = Improvement(work, 0)
+    for _ in range(70):
+        improvement.go(np.inf)
+    answer = solution_of(problem, work.proofs)
+    assert answer.cost == 132171.0
+    assert answer.bound <= answer.cost

@@ -201,6 +201,21 @@ def test_limits_of_large_whole_numbers_are_exact() -> None:
     assert OnDemand(shape, family)(shape.problem([0.0, 1.0])).names == ["little"]
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_rounding_breaks_no_rule_over_time(seed: int) -> None:
+    rng, schema = np.random.default_rng(seed), Schema()
+    shape = schema.structure(6 * [schema.variable("item", ["a", "b"])])
+    alive = np.sort(rng.integers(0, 5, (6, 2)), axis=1)
+    uses = [rng.choice([0.1, 0.2, 0.3, -0.3, -0.1], 2) for _ in range(6)]
+    family = Family.over_time("memory", shape, alive, uses, at_most=0.0)
+    labels = rng.integers(0, 2, 6)
+    for rule in family.members(shape, labels):
+        assert isinstance(rule, Rule)
+        names = shape.kinds[0].labels
+        assert sum(weight for v, label, weight in rule.terms if names[labels[v]] == label) > 0.0
+    assert OnDemand(shape, family)(shape.problem(np.zeros(12))).status in (Status.PROVED, Status.INFEASIBLE)
+
+
 def test_rules_and_factors_on_demand_together() -> None:
     orders, rng = Orders(5), np.random.default_rng(4)
     rule = Rule.of("few after", [(v, "after") for v in range(10)], at_most=2)

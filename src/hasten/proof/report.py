@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import pairwise
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from hasten.errors import ProblemError
 from hasten.kernels.tolerance import EPS
 from hasten.model.batch import Batch
 from hasten.model.problem import Problem
-from hasten.model.soft import complete_answers
+from hasten.model.soft import complete, complete_answers
 from hasten.model.solution import Solution, Solutions, Source, Status, numbered
 from hasten.proof.outcome import (
     BEST,
@@ -29,7 +28,7 @@ from hasten.proof.outcome import (
     nothing_known,
     prove_met,
 )
-from hasten.support.arrays import IntArray
+from hasten.support.arrays import FloatArray, IntArray, sizes_of
 from hasten.support.words import count
 
 
@@ -44,7 +43,7 @@ class Step(StrEnum):
     BRANCH = "by branching"
 
 
-AT_ONCE, LARGE = 64, 20_000  # problems; variables and slots of factors
+AT_ONCE = 64  # problems
 STEPS = tuple(Step)  # a kernel's number for a step is one more than its place
 
 
@@ -107,28 +106,54 @@ SOURCES_BY = (Source.SEARCH, *5 * [Source.BOUND], Source.BRANCH)  # by the step 
 STATUS, SOURCE = np.array([numbered(*words) for words in STATUS_AFTER]), numbered(*SOURCES_BY)  # the same in numbers
 
 
+def least_of(numbers: FloatArray, begins: IntArray, ends: IntArray) -> FloatArray:
+    """Returns the least number of each range; the ranges are in order."""
+    if not len(begins):
+        return np.zeros(0)
+    edges = np.stack([begins, ends], axis=1).reshape(-1)
+    return np.minimum.reduceat(numbers, edges[: -1 if ends[-1] == len(numbers) else None])[::2]
+
+
+def cost_at_once(problem: Problem, labels: IntArray) -> float:
+    """Returns what a labelling costs, summed as kernels do; inf if it may break something. No kernel is waited for."""
+    graph, chosen = problem.graph, problem.graph.first[:-1] + labels
+    tables = np.flatnonzero(graph.table_at >= 0)
+    at = np.bincount(graph.factor_of, graph.stride * labels[graph.scope], len(graph.table_at)).astype(np.int64)
+    entries = problem.table[graph.table_at[tables] + at[tables]]
+    counts = chosen[graph.row_variable] == graph.row_label
+    row = np.arange(len(graph.row_low)).repeat(sizes_of(graph.row_first))
+    total = np.bincount(row[counts], graph.row_weight[counts], len(graph.row_low))
+    margin = graph.row_margin
+    if (total > graph.row_most - margin).any() or (total < graph.row_least + margin).any():
+        return math.inf
+    with np.errstate(over="ignore", invalid="ignore"):
+        return float(np.cumsum(np.concatenate([[0.0], problem.cost[chosen], entries]))[-1])
+
+
 def answer_at_once(batch: Batch, proofs: Proofs) -> None:
     """Labels each variable at its cheapest where time ran out before much was known, if that breaks nothing.
 
     That is: no labelling, or no bound. The bound is the sum of all least costs and entries. Its terms are rounded once,
     and so is their exact sum: together that is less than what is subtracted. Of a large batch only the first problems
-    are labelled, and no large ones: no time is left.
+    are labelled: no time is left.
     """
     unknown = (proofs.values[BEST] == np.inf) | (proofs.values[BOUND] == -np.inf)
     for p in np.flatnonzero((proofs.facts[OUTCOME] == STOPPED) & unknown)[:AT_ONCE].tolist():
         problem = batch[p]
-        if len(problem.graph.order) + len(problem.graph.scope) > LARGE:
-            continue
-        graph, table, at = problem.graph, problem.table, slice(batch.variable_at[p], batch.variable_at[p + 1])
-        costs = [problem.cost[begin:end] for begin, end in pairwise(graph.first.tolist())]
-        tables = zip(graph.soft_at.tolist(), graph.soft_size.tolist(), graph.soft_count.tolist(), strict=True)
-        terms = [float(each.min()) for each in costs]
-        terms += [count * float(table[begin : begin + size].min()) for begin, size, count in tables]
-        found = Solutions.scored(problem.batch, np.array([int(each.argmin()) for each in costs], dtype=np.int64))
-        if math.isfinite(slip := 2.0 * EPS * math.fsum(map(abs, terms))):
-            proofs.values[BOUND, p] = max(proofs.values[BOUND, p], math.fsum(terms) - slip)
-        if found.valid[0] and found.cost[0] < proofs.values[BEST, p]:
-            proofs.labels[at], proofs.values[BEST, p], proofs.facts[LABELS_BY, p] = found.values, found.cost[0], LOOK
+        graph, cost, at = problem.graph, problem.cost, slice(batch.variable_at[p], batch.variable_at[p + 1])
+        least, ends = least_of(cost, graph.first[:-1], graph.first[1:]), graph.soft_at + graph.soft_size
+        cheapest = np.flatnonzero(cost == least.repeat(sizes_of(graph.first)))
+        labels = cheapest[np.searchsorted(cheapest, graph.first[:-1])] - graph.first[:-1]
+        with np.errstate(over="ignore", invalid="ignore"):
+            entries = graph.soft_count * least_of(problem.table, graph.soft_at, ends)
+            terms = np.concatenate([least, entries])
+            size = float(np.abs(terms).sum())
+        labels = complete(problem.batch, labels)
+        found = cost_at_once(problem, labels)
+        if math.isfinite(2.0 * size):
+            proofs.values[BOUND, p] = max(proofs.values[BOUND, p], math.fsum(terms.tolist()) - 2.0 * EPS * size)
+        if math.isfinite(found) and found < proofs.values[BEST, p]:
+            proofs.labels[at], proofs.values[BEST, p], proofs.facts[LABELS_BY, p] = labels, found, LOOK
 
 
 def solutions_of(batch: Batch, proofs: Proofs) -> Solutions:

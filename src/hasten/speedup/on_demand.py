@@ -18,6 +18,7 @@ from typing import overload
 import numpy as np
 
 from hasten.errors import ProblemError, SchemaError
+from hasten.kernels.tolerance import EPS
 from hasten.model.batch import Batch, as_batch
 from hasten.model.kinds import FactorKind
 from hasten.model.problem import Problem
@@ -125,13 +126,16 @@ class Family:
         flat, first = np.concatenate([*use, np.zeros(0)]), np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
         moments, place = np.unique(span, return_inverse=True)
         begin, end = place.reshape(span.shape).T
-        most = limit if (flat == np.rint(flat)).all() else limit + FITS * abs(limit)
+        whole = (flat == np.rint(flat)).all()
+        most, rounding = (limit, 0.0) if whole else (limit + FITS * abs(limit), 4.0 * EPS * len(span))
 
         def broken(labels: IntArray) -> list[Rule]:
             used, change = flat[first[:-1] + labels], np.zeros(len(moments) + 1)
             np.add.at(change, begin, used)
             np.subtract.at(change, end, used)
-            total = change.cumsum()[:-1]
+            total = change.cumsum()[:-1]  # whose rounding is of the size of what was used before
+            for moment in np.flatnonzero(abs(total - most) < rounding * abs(used).sum()).tolist():
+                total[moment] = math.fsum(used[(begin <= moment) & (moment < end)])
             over = np.concatenate([[False], total > most, [False]])
             stretches = np.flatnonzero(over[1:] != over[:-1]).reshape(-1, 2)
             return [rule_at(start + int(total[start:stop].argmax())) for start, stop in stretches.tolist()]

@@ -192,6 +192,7 @@ STALLED, LEAST_WEIGHT = (
 GAIN = 1e-4  # of the gap that a higher bound closes, to be a gain
 SPLIT = 50  # nodes for each sweep of branching, at least, mostly
 FEWEST, GROWTH = 2000, 4  # nodes where rules are all that is left, and how many times as many come next
+MOST_NODES = 2**40  # of a slice: a search may end early each time where rounding keeps the problem open
 
 
 class ImprovePlan(NamedTuple):
@@ -319,7 +320,7 @@ class Improvement:
             weight[task] = weights[task] if gained else max(weight[task] * STALLED, weights[task] * LEAST_WEIGHT)
             yield amount[task] * each[task]
             if task == BRANCHING:
-                weight[task], amount[task] = weights[task], 2 * amount[task]
+                weight[task], amount[task] = weights[task], min(2 * amount[task], MOST_NODES)
 
     def _by_rules(self, plan: ProofPlan) -> Iterator[float]:
         """Goes on by branching, with more nodes each time, where rules are all that is left."""
@@ -327,5 +328,5 @@ class Improvement:
         while True:
             effort = effort_for(plan, reduction)._replace(max_nodes=nodes, row_nodes=nodes, row_work=0, strict=1)
             self._work.run(certify_ruled, some, reduction.addresses, shared=((*effort,),), seconds=math.inf)
-            nodes *= GROWTH
+            nodes = min(nodes * GROWTH, MOST_NODES)
             yield 0.0
