@@ -429,3 +429,20 @@ def test_a_solver_that_cannot_be_waited_for_leaves_its_best_answer(monkeypatch: 
     assert left.status is hasten.Status.TIME_LIMIT
     assert left.x is not None
     assert left.bound <= truth.bound <= cost @ left.x
+
+
+@pytest.mark.parametrize("magnitude", [1.0, 1e-12, 1e-200, 1e-310])
+def test_a_solver_does_not_take_tiny_costs_for_nothing(magnitude: float) -> None:
+    rng = np.random.default_rng(0)
+    weight, worth = rng.integers(1, 9, 12).astype(float), rng.integers(1, 30, 12).astype(float)
+    build = Builder()
+    for each in worth:
+        build.column(f"x{len(build.columns)}", 0, 1, True, -each * magnitude)
+    build.column("late", 0, 1, False, 0.5 * magnitude)  # only a solver takes it
+    build.row(range(13), [*weight, -1.0], high=20.0)
+    answer = Program(build.statement()).solve(solver="highs", time_limit=30)
+    picks = np.array(np.meshgrid(*[[0, 1]] * 12)).reshape(12, -1).T
+    room = np.maximum(0.0, picks @ weight - 20.0)
+    best = (0.5 * room - picks @ worth)[room <= 1.0].min()
+    assert answer.optimal
+    assert answer.objective == pytest.approx(best * magnitude, rel=1e-6, abs=0.0)

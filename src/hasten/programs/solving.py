@@ -16,12 +16,14 @@ from functools import cached_property
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from hasten.errors import ProgramError, SolverWrong
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Solutions, Source, Status
 from hasten.model.structure import Structure
 from hasten.programs.kinds import Kinds, build_structure
-from hasten.programs.native import NATIVE, Native, highs_is_elsewhere
+from hasten.programs.native import NATIVE, Native, Said, highs_is_elsewhere
 from hasten.programs.networks import Network, as_network
 from hasten.programs.objectives import CostMap
 from hasten.programs.recognise import recognise
@@ -32,6 +34,7 @@ from hasten.proof.certifier import Certifier
 from hasten.proof.outcome import OPEN
 from hasten.solvers import Progress, Solver, make_solver
 from hasten.solvers.base import LATE, OnError, answer
+from hasten.solvers.objective import TINY
 from hasten.solvers.portfolio import Race
 from hasten.speedup.black_box import better, out_of_time, prove_or_solve, prove_or_solve_one, solve_one, unknown
 from hasten.speedup.effort import AIDED, ALONE, TRIES, Effort, Schedule
@@ -150,16 +153,21 @@ class Solving:
         alike = len(rows.row_column).bit_length(), *(round(4 * float(share)) for share in shares)
         return FIRST_TIMES.setdefault(alike, Race((AIDED, ALONE), TRIES))
 
-    def ask_native(self, solver: str, *asked: Any) -> Any:
-        """Asks a solver about the program as it is; another thread that asks meanwhile has a copy of its own."""
+    def ask_native(self, solver: str, cost: FloatArray, *asked: Any) -> Said:
+        """Asks a solver about the program as it is; another thread that asks meanwhile has a copy of its own.
+
+        Tiny costs are measured in a tiny unit, a power of two: solvers have absolute tolerances.
+        """
+        largest = float(np.abs(cost).max(initial=0.0))
+        unit = 2.0 ** math.floor(math.log2(largest)) if 0.0 < largest < TINY else 1.0
         idle = self._idle.setdefault(solver, [])
         try:
             native = idle.pop()
         except IndexError:
             native = NATIVE[solver](self.statement)
-        said = native.solve(*asked)
+        said = native.solve(cost / unit, *asked)
         idle.append(native)
-        return said
+        return replace(said, bound=said.bound * unit)
 
     def way(self, solver: str | Solver) -> AskedSolver:
         """Returns how to ask a solver about the recognised program. Named solvers are cached."""
