@@ -192,8 +192,12 @@ def load(
     with reading(path):
         try:
             state = msgspec.msgpack.decode(tensors.pop("state").tobytes(), type=State)
-            if state.task != task.title:
-                raise ModelError(f"it is for the task {state.task!r}, not {task.title!r}")
+        except (msgspec.MsgspecError, KeyError) as error:
+            raise forms.Misfit(f"its content makes no sense ({type(error).__name__}: {error})") from None
+    if state.task != task.title:
+        raise ModelError(f"{path} is a cascade for the task {state.task!r}, not {task.title!r}. Give its own task.")
+    with reading(path):
+        try:
             shares = {"confidence": state.confidence, "audit": state.audit}
             cascade = Cascade(task, black_box, risk=state.risks, **shares, budget=budget, journal=None, seed=state.seed)
             cascade.counters, cascade.notes, cascade._last_row = state.counters, state.notes, state.last_row
