@@ -114,7 +114,9 @@ def test_damage_and_other_tasks_are_refused(tmp_path):
     cascade, path = Cascade(Extraction(), extractor, risk=0.2), tmp_path / "a.cascade"
     cascade.teach(news()[:400])
     cascade.save(path)
-    with pytest.raises(ModelError, match="is a cascade for the task 'Entities and relations', not 'Sequence labelling'"):
+    with pytest.raises(
+        ModelError, match="is a cascade for the task 'Entities and relations', not 'Sequence labelling'"
+    ):
         load(path, Tagging(), extractor)
     data = path.read_bytes()
     for bad in (data[: len(data) // 2], data[:-100] + bytes(100), b""):
