@@ -93,9 +93,9 @@ bench-peers: $(VENV)/ready ## Measure hasten and other solvers side by side (ins
 .PHONY: reproduce
 reproduce: $(VENV)/ready ## Run the paper's experiment: make reproduce CORPUS=conll04.corp [UNLABELED="a b"] [SOLVER=gurobi] [SEEDS=5]
 	@test -n "$(CORPUS)" || { echo "Say where the corpus is: make reproduce CORPUS=path/to/conll04.corp.gz"; exit 1; }
-	$(BIN)/hasten reproduce --corpus $(CORPUS) $(foreach file,$(UNLABELED),--unlabeled $(file)) \
+	$(BIN)/hasten reproduce $(CORPUS) $(foreach file,$(UNLABELED),--unlabeled $(file)) \
 		--solver $(or $(SOLVER),highs) --seeds $(or $(SEEDS),5) --black-box structured --out results/structured
-	$(BIN)/hasten reproduce --corpus $(CORPUS) $(foreach file,$(UNLABELED),--unlabeled $(file)) \
+	$(BIN)/hasten reproduce $(CORPUS) $(foreach file,$(UNLABELED),--unlabeled $(file)) \
 		--solver $(or $(SOLVER),highs) --seeds $(or $(SEEDS),5) --black-box independent --out results/independent
 
 .PHONY: clean

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import runpy
+import shlex
+import subprocess
 from contextlib import nullcontext, suppress
 from importlib import import_module
 from importlib.util import find_spec
@@ -11,9 +13,11 @@ from pathlib import Path
 from pkgutil import resolve_name
 
 import pytest
+import typer
 from promises import promised
 
 import hasten
+from hasten.cli import app
 from hasten.errors import MissingExtra
 from hasten.proof.report import Step
 
@@ -124,6 +128,31 @@ def test_the_tests_that_pages_name_are_there() -> None:
     named = {name for page in PAGES for name in re.findall(r"`(test_\w+)`", page.read_text())}
     assert {name for name in named if f"def {name}(" not in tests} == set()
     assert len(named) > 20
+
+
+NAMES = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+
+
+def commands() -> set[str]:
+    """Returns the commands of `hasten` that lines of the pages begin with, and those that make runs."""
+    targets = ["demo", "reproduce", "bench-peers", "CORPUS=c", "UNLABELED=a b"]
+    made = subprocess.run(["make", "-n", *targets], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    lines = "\n".join([*(page.read_text() for page in PAGES), made]).replace("\\\n", " ")
+    found = re.findall(r"^ *(?:\.venv/bin/)?hasten ([a-z]+\b[^\n#|>]*)", lines, re.MULTILINE)
+    return {command for command in found if command.split()[0] in NAMES}
+
+
+@pytest.mark.parametrize("command", sorted(commands()))
+def test_the_command_line_knows_the_options_that_pages_show(command: str) -> None:
+    name, *words = shlex.split(command)
+    parser = NAMES[name]
+    if hasattr(parser, "commands"):
+        parser, *words = parser.commands[words[0]], *words[1:]
+    parser.make_context(name, words)
+
+
+def test_the_pages_and_make_show_commands() -> None:
+    assert len(commands()) > 15
 
 
 def test_the_reference_has_every_public_name_once() -> None:

@@ -1,4 +1,4 @@
-"""The searches: quick, and without proof.
+"""Searches that are quick and prove nothing: beam search, greedy search, arc consistent search.
 
-Imports `hasten.kernels.search`, `hasten.model` and the rooms below it, never `hasten.proof`.
+Imports `hasten.kernels.search`, `hasten.model` and, for plans of elimination, `hasten.proof.elimination`.
 """

@@ -7,6 +7,6 @@ alone and the variable's cost stays *pending*; a later step that ranks by `g + h
 the nodes disagree. A search that needs costs that are not there returns `BLOCKED` with those variables marked as
 wanted; put their costs in place and call `advance` again.
 
-Each file rests on those before it: `nodes`, `candidates`, `loop` (one search), `drivers` (many). `arcs` is another
-search: greedy, and arc consistent. Imports the kernels of the room around it, never those of `proof` or `learning`.
+Each module builds on those before it: `nodes`, `loop` (one search), `drivers` (batches). `arcs` is the arc consistent
+search. Imports `hasten.kernels` and, to search over the variables that elimination leaves, `hasten.proof.elimination`.
 """
