@@ -32,7 +32,7 @@ from hasten.model.solution import Solutions
 from hasten.model.structure import Structure
 from hasten.proof.certifier import Certifier
 from hasten.search.beam import BeamSearch
-from hasten.support.terminal import tell_nobody
+from hasten.support.terminal import no_progress
 from hasten.tasks.entity_relation.task import EntityRelationTask, Training
 
 TASK = EntityRelationTask(features="both")
@@ -75,7 +75,7 @@ def real(corpus: Path, unlabeled: Path | None, training: str) -> tuple[Batch, Ba
 
     sentences = [sentence for sentence in read_corpus(corpus) if sentence.relations]
     train, test = split(sentences, 0.7)  # as `hasten reproduce` does
-    scorer = train_black_box(training, train, TASK, seed=0, tell=tell_nobody)
+    scorer = train_black_box(training, train, TASK, seed=0, progress=no_progress)
     learn = list(read_corpus(unlabeled)) if unlabeled else train
 
     def problems(some: Sequence[Sentence]) -> Batch:

@@ -56,7 +56,7 @@ def tell(stage: str, share: float | None = None, *more: object) -> None:
 def answers(args: argparse.Namespace) -> None:
     """Labels sentences with an extractor trained on those of a corpus that have relations."""
     labelled = [each for each in read_corpus(args.labelled) if each.relations]
-    model = Extraction(args.extractor).train(labelled, seed=0, tell=tell)
+    model = Extraction(args.extractor).train(labelled, seed=0, progress=tell)
     texts = [each for path in args.text for each in read_corpus(path) if len(each.spans) >= 2]
     random.Random(0).shuffle(texts)
     texts = [Sentence(str(n), each.tokens, each.spans, each.pos) for n, each in enumerate(texts)]
@@ -77,7 +77,7 @@ def student(args: argparse.Namespace) -> None:
         encoder._KEPT, training.EPOCHS = Cache(3 * 2**30), args.epochs  # all texts are encoded once
     texts = list(read_corpus(args.answers, "jsonl"))[: args.most]
     began = time.process_time()
-    model = Extraction(args.student).train(texts[: args.taught], seed=0, tell=tell)
+    model = Extraction(args.student).train(texts[: args.taught], seed=0, progress=tell)
     print(f"trained on {args.taught:,} answers in {time.process_time() - began:.0f} s of processor time")
     version, rest, parts = Student("v1", model, args.taught), texts[args.taught :], []
     for at in range(0, len(rest), AT_ONCE):

@@ -117,7 +117,7 @@ def speed(language: Language, options: argparse.Namespace) -> None:
     from hasten.proof.certifier import Certifier
     from hasten.search.beam import greedy
     from hasten.solvers import make_solver
-    from hasten.support.terminal import tell_nobody
+    from hasten.support.terminal import no_progress
     from hasten.tasks.entity_relation.data.formats.jsonl import from_json
     from hasten.tasks.entity_relation.scoring.features import intern
     from hasten.tasks.entity_relation.scoring.training import train_black_box
@@ -127,7 +127,7 @@ def speed(language: Language, options: argparse.Namespace) -> None:
     test = [from_json(json.dumps(each), "") for each in language.sentences(options.n_test, seed=1)]
     task = EntityRelationTask.induced(train)
     for training in options.black_box:
-        scorer = train_black_box(training, train, task, seed=0, tell=tell_nobody)
+        scorer = train_black_box(training, train, task, seed=0, progress=no_progress)
         text = intern(test)
 
         def batch(text: Any = text, scorer: Any = scorer) -> Any:

@@ -36,7 +36,7 @@ from hasten.search.beam import greedy
 from hasten.speedup.audit import upper_limit
 from hasten.speedup.skipping import disagreeing
 from hasten.support.arrays import ranges
-from hasten.support.terminal import tell_nobody
+from hasten.support.terminal import no_progress
 from hasten.tasks.entity_relation.data.corpora import Corpora
 from hasten.tasks.entity_relation.data.corpus import split
 from hasten.tasks.entity_relation.labelling import all_in_words
@@ -258,7 +258,7 @@ def main() -> None:
     args = parser.parse_args()
     corpora = Corpora.read(args.corpus)
     train, _ = split(corpora.labelled, 0.7, 0)
-    scorer = train_black_box(args.box, train, TASK, seed=0, tell=tell_nobody)
+    scorer = train_black_box(args.box, train, TASK, seed=0, progress=no_progress)
     sentences = [each for each in corpora.unlabeled if len(each.spans) <= MOST_ENTITIES]
     text = intern(sentences)
     batch = TASK.batch(text.n_entities, scorer.costs(text)[0])

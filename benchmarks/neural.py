@@ -22,7 +22,7 @@ from hasten import Certifier
 from hasten.paper.methods import Reference
 from hasten.search.beam import greedy
 from hasten.support.arrays import FloatArray, IntArray
-from hasten.support.terminal import show_progress, tell_nobody
+from hasten.support.terminal import no_progress, show_progress
 from hasten.tasks.entity_relation.data.corpora import Corpora, parts_of
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.extraction import train_black_box
@@ -46,7 +46,7 @@ def measure(box: str, labelled: list[Sentence], seed: int) -> dict[str, object]:
     parts = parts_of(labelled, None, seed)
     train, test = ([labelled[n] for n in numbers] for numbers in (parts.train, parts.test))
     begin = time.perf_counter()
-    model = train_black_box(box, train, TASK, seed=seed, tell=tell_nobody)
+    model = train_black_box(box, train, TASK, seed=seed, progress=no_progress)
     seconds = time.perf_counter() - begin
     text = model.read(test)
     batch = TASK.batch(text.n_entities, model.costs(text)[0])
@@ -85,11 +85,11 @@ def main() -> None:
     args = parser.parse_args()
     labelled = list(Corpora.read(args.corpus).labelled)
     known = json.loads(args.out.read_text()) if args.out and args.out.exists() else {}
-    with show_progress(Console(stderr=True)) as tell:
+    with show_progress(Console(stderr=True)) as progress:
         for seed in range(args.seeds):
             for box in args.boxes:
                 if f"{box} {seed}" not in known:
-                    tell(f"Seed {seed}: {box}", None)
+                    progress(f"Seed {seed}: {box}", None)
                     known[f"{box} {seed}"] = measure(box, labelled, seed)
                     if args.out:
                         args.out.write_text(json.dumps(known))

@@ -23,7 +23,7 @@ from rich.table import Table
 from hasten.learning.learner import Learner
 from hasten.paper.methods import LearningSet, SentenceTestSet
 from hasten.search.beam import BeamSearch, greedy
-from hasten.support.terminal import tell_nobody
+from hasten.support.terminal import no_progress
 from hasten.tasks.entity_relation.data.corpora import Corpora
 from hasten.tasks.entity_relation.data.corpus import Sentence, split
 from hasten.tasks.entity_relation.scoring.features import Text, intern
@@ -46,7 +46,7 @@ CHANGES: dict[str, dict[str, Any]] = {
 def test_set_of(training: Training, train: list[Sentence], test: list[Sentence], solver: str) -> SentenceTestSet:
     """Trains a black box, and lets a solver answer the test sentences."""
     task = EntityRelationTask()
-    model = train_black_box(training, train, task, seed=0, tell=tell_nobody)
+    model = train_black_box(training, train, task, seed=0, progress=no_progress)
     return SentenceTestSet.of(task, model, test, Measuring(solver))
 
 

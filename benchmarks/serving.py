@@ -452,13 +452,13 @@ def soak(place: str, args: Any) -> dict[str, Any]:
                 writer.transport.abort()
             await asyncio.sleep(1)
 
-    async def watch() -> None:
+    async def stop_flag() -> None:
         while time.monotonic() < end:
             memory.append(server.memory())
             await asyncio.sleep(5)
 
     async def run() -> None:
-        await asyncio.gather(*map(right, range(16)), *map(hostile, range(8)), idle(), watch())
+        await asyncio.gather(*map(right, range(16)), *map(hostile, range(8)), idle(), stop_flag())
 
     resource.setrlimit(resource.RLIMIT_NOFILE, (4096, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
     uvloop.run(run())

@@ -39,7 +39,7 @@ from hasten.learning.features import Examples, guess_some, learn_some
 from hasten.learning.gate import Cheap
 from hasten.speedup.skipping import Calibrator, GatedSearch, disagreeing
 from hasten.support.arrays import FloatArray, IntArray
-from hasten.support.terminal import show_progress, tell_nobody
+from hasten.support.terminal import no_progress, show_progress
 from hasten.tasks.entity_relation.data.corpora import Corpora
 from hasten.tasks.entity_relation.data.corpus import split
 from hasten.tasks.entity_relation.scoring.features import intern
@@ -79,7 +79,7 @@ class Split:
 def news(corpora: Corpora, training: str) -> Case:
     """Sentences without labels, as a black box that was trained on 70% of the labelled ones answers them."""
     train, _ = split(corpora.labelled, 0.7, 0)
-    scorer = train_black_box(training, train, TASK, seed=0, tell=tell_nobody)
+    scorer = train_black_box(training, train, TASK, seed=0, progress=no_progress)
     text = intern(corpora.unlabeled)
     batch = TASK.batch(text.n_entities, scorer.costs(text)[0])
     name = "synthetic news" if corpora.synthetic else "news"
@@ -267,11 +267,11 @@ def main() -> None:
         cases.append(tagging(args.tagged))
     table = Table("task", "problems", "constraints", "computed", "changed", "limit", "within", "online: theta", "gate")
     results = []
-    with show_progress(Console(stderr=True)) as tell:
+    with show_progress(Console(stderr=True)) as progress:
         for case in cases:
             splits = []
             for seed in range(args.splits):
-                tell(f"Splitting {case.name}", seed / args.splits)
+                progress(f"Splitting {case.name}", seed / args.splits)
                 splits.append(measure(case, seed, args.risk))
             shares, changed, limits = np.array([(each.share, each.changed, each.limit) for each in splits]).T
             n_within = sum(each.within for each in splits)

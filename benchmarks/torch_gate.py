@@ -27,7 +27,7 @@ from rich.table import Table
 from torch import Tensor, nn
 
 import hasten.torch as ht
-from hasten.support.terminal import tell_nobody
+from hasten.support.terminal import no_progress
 from hasten.tasks.entity_relation.data.corpora import Corpora
 from hasten.tasks.entity_relation.data.corpus import Sentence, split
 from hasten.tasks.entity_relation.neural.encoder import SIZE, loaded
@@ -266,7 +266,7 @@ def main() -> None:
 
     train = list(filter(fits, split(corpora.labelled, 0.7, 0)[0]))[: args.train]
     sentences = list(filter(fits, corpora.unlabeled))[: args.sentences]
-    scorer = train_black_box(Training.INDEPENDENT, train, TASK, seed=0, tell=tell_nobody)
+    scorer = train_black_box(Training.INDEPENDENT, train, TASK, seed=0, progress=no_progress)
     torch.manual_seed(0)
     module = CrossEncoder().to(args.device)
     index = all_pairs(sentences)

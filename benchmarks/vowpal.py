@@ -30,7 +30,7 @@ from hasten.bench.run import split_of
 from hasten.kernels.search.nodes import FORCED
 from hasten.search.beam import greedy
 from hasten.support.arrays import IntArray
-from hasten.support.terminal import tell_nobody
+from hasten.support.terminal import no_progress
 from hasten.tasks.entity_relation.data.corpora import Corpora
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.scoring import black_box
@@ -54,7 +54,7 @@ def searches(train: list[Sentence], test: list[Sentence]) -> tuple[list[dict[str
     truth = [gold(each, ENTITIES, RELATIONS, lost=True) for each in test]
     text, scorer = (
         intern(test),
-        train_black_box(Training.STRUCTURED, train, TASK, seed=0, tell=tell_nobody),
+        train_black_box(Training.STRUCTURED, train, TASK, seed=0, progress=no_progress),
     )
     batch = TASK.batch(text.n_entities, scorer.costs(text)[0])
     rows = list[dict[str, Any]]()

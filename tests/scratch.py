@@ -9,7 +9,7 @@ from hasten.proof.branch.dive import Tree
 from hasten.proof.look import Repair
 from hasten.proof.sweep.dual import Dual
 from hasten.proof.sweep.multipliers import NOTED, SPACE
-from hasten.support.clock import UNWATCHED
+from hasten.support.clock import NEVER_STOP
 
 
 def zeros(*shape: int) -> np.ndarray:
@@ -27,7 +27,7 @@ def most_labels(graph: Graph) -> int:
 def dual_for(graph: Graph) -> Dual:
     n_labels, n_rows = int(graph.first[-1]), len(graph.row_low)
     sizes = (n_messages(graph), n_rows, n_labels, n_messages(graph), n_rows, n_rows, SPACE + NOTED * len(graph.order))
-    return Dual(*map(np.zeros, sizes), UNWATCHED)
+    return Dual(*map(np.zeros, sizes), NEVER_STOP)
 
 
 def tree_for(graph: Graph, levels: int | None = None) -> Tree:

@@ -15,7 +15,7 @@ import pytest
 
 from hasten.jit import driver, kernel, tiers
 from hasten.jit.tiers import DRIVERS
-from hasten.support.clock import ALL, UNTIL, Clock
+from hasten.support.clock import DEADLINE, STOP_ALL, Clock
 
 ANSWER = """
 import sys
@@ -105,17 +105,17 @@ def fill(rows: Any, first: int, last: int, value: float, rounds: int) -> None:
 
 
 @driver
-def wait(rows: Any, watch: Any) -> None:
+def wait(rows: Any, stop_flag: Any) -> None:
     """Counts until it is stopped."""
-    while watch[ALL] == 0:
+    while stop_flag[STOP_ALL] == 0:
         rows[0] += count(1)
 
 
 @driver
-def go_on(rows: Any, watch: Any) -> None:
+def go_on(rows: Any, stop_flag: Any) -> None:
     """Looks whether to stop before it begins, and never again."""
     rows[0] = -1.0
-    if watch[ALL] == 0:
+    if stop_flag[STOP_ALL] == 0:
         for _ in range(10_000_000):
             rows[0] += count(1)
 
@@ -169,29 +169,29 @@ def test_arrays_that_share_memory_are_not_copied_apart() -> None:
 
 def test_a_stop_is_heard_by_a_call_that_is_interpreted_and_by_the_one_that_is_compiled_for_it() -> None:
     clock, rows = Clock(together=0.1), np.zeros(1)
-    clock.run(lambda: wait(rows, clock.watch()), np.inf)  # too short to compile
+    clock.run(lambda: wait(rows, clock.stop_flag()), np.inf)  # too short to compile
     assert wait.dispatcher is None
     assert rows[0] > 0
     slow = Clock(together=1.0)
-    slow.run(lambda: wait(rows, slow.watch()), np.inf)
+    slow.run(lambda: wait(rows, slow.stop_flag()), np.inf)
     assert wait.overloads
     assert slow.stopped
 
 
 def test_a_call_that_is_interpreted_and_takes_no_notice_of_a_stop_is_given_up() -> None:
     clock, rows = Clock(together=0.1), np.zeros(1)
-    clock.run(lambda: go_on(rows, clock.watch()), np.inf)
+    clock.run(lambda: go_on(rows, clock.stop_flag()), np.inf)
     assert go_on.dispatcher is None
     assert rows[0] == -1.0  # it was begun anew, and stopped at once
 
 
 def test_a_limit_of_another_thread_does_not_keep_a_call_from_being_compiled() -> None:
-    watch, rows = Clock().watch(), np.zeros(1)
-    assert watch[UNTIL] > 10**18
+    stop_flag, rows = Clock().stop_flag(), np.zeros(1)
+    assert stop_flag[DEADLINE] > 10**18
     other = Clock(together=5.0)
     threading.Thread(target=lambda: other.run(lambda: time.sleep(2.0), np.inf), daemon=True).start()
-    threading.Timer(2.0, lambda: watch.__setitem__(ALL, 1)).start()
-    wait(rows, watch)
+    threading.Timer(2.0, lambda: stop_flag.__setitem__(STOP_ALL, 1)).start()
+    wait(rows, stop_flag)
     assert wait.overloads
 
 

@@ -39,7 +39,7 @@ from hasten.speedup.predictor import Speedup
 from hasten.speedup.skipping import Calibrator, GatedSearch
 from hasten.sums import marginals, sample
 from hasten.support.arrays import FloatArray, IntArray
-from hasten.support.terminal import Tell, tell_nobody
+from hasten.support.terminal import Progress, no_progress
 from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.scoring import black_box
 from hasten.tasks.entity_relation.scoring.features import intern
@@ -49,7 +49,7 @@ from hasten.tasks.entity_relation.task import EntityRelationTask, Training
 CLIQUE = 12  # variables of a clique that is neither eliminated nor thin
 
 
-def compile_kernels(tell: Tell = tell_nobody) -> None:
+def compile_kernels(progress: Progress = no_progress) -> None:
     """Compiles what is not compiled yet, and keeps it where the next process finds it."""
     tiers.TIER = tiers.COMPILED  # for the rest of the process
     problem = running_example()
@@ -76,9 +76,9 @@ def compile_kernels(tell: Tell = tell_nobody) -> None:
         "padded scores": lambda: _pad(problem),
     }
     for n, (stage, compile_stage) in enumerate(stages.items()):
-        tell("Compiling kernels", n / len(stages), stage)
+        progress("Compiling kernels", n / len(stages), stage)
         compile_stage()
-    tell("Compiling kernels", 1.0)
+    progress("Compiling kernels", 1.0)
 
 
 def _pad(problem: Problem) -> None:

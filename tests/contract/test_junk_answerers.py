@@ -36,7 +36,7 @@ from hasten.cascade.student import Student
 from hasten.errors import HastenError
 from hasten.journal import Journal
 from hasten.learning.heuristic import Heuristic
-from hasten.support.terminal import tell_nobody
+from hasten.support.terminal import no_progress
 from hasten.tasks.tagging.corpus import Tagged
 from hasten.tasks.tagging.model import Tagging
 
@@ -88,7 +88,7 @@ class Answering(World):
     def cascade(self) -> Cascade:
         cascade = Cascade(Tagging(), tagged)
         cascade.versions["v1"] = Student(
-            "v1", Tagging().train([tagged(Tagged("0", ("a",)))], seed=0, tell=tell_nobody), 1
+            "v1", Tagging().train([tagged(Tagged("0", ("a",)))], seed=0, progress=no_progress), 1
         )
         return cascade
 

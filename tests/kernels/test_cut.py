@@ -26,7 +26,7 @@ from hasten.proof.outcome import STEP, nothing_known
 from hasten.proof.plan import plan_for
 from hasten.proof.report import Step, solutions_of
 from hasten.solvers import make_solver
-from hasten.support.clock import UNWATCHED
+from hasten.support.clock import NEVER_STOP
 
 INF = float("inf")
 USUAL = ("whole", "normal", "same", "zero", "tenths", "near", "denormal", "tiny")
@@ -37,10 +37,10 @@ def cut_alone(problem: Problem) -> tuple[Solution, bool]:
     network = make_network(problem.graph)
     assert network is not None
     proofs, arrays = nothing_known(1, problem.n_variables), (*arrays_of(problem),)
-    cut_some(arrays, ONLY, (*proofs,), np.array([network.address]), UNWATCHED)
+    cut_some(arrays, ONLY, (*proofs,), np.array([network.address]), NEVER_STOP)
     was_cut = bool(proofs.facts[STEP, 0])
     if not was_cut:
-        look_at_some(arrays, ONLY, (*proofs,), UNWATCHED)
+        look_at_some(arrays, ONLY, (*proofs,), NEVER_STOP)
     return solutions_of(problem.batch, proofs)[0], was_cut
 
 

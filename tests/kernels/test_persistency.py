@@ -20,7 +20,7 @@ from hasten.proof.cut.network import make_network
 from hasten.proof.cut.persistency import PERSISTENCY, fix_some, only_fixed
 from hasten.proof.outcome import BEST, BOUND, INFEASIBLE, OPEN, OUTCOME, PROVED, UNFIXED, Fixing, Proofs
 from hasten.proof.plan import plan_for
-from hasten.support.clock import UNWATCHED
+from hasten.support.clock import NEVER_STOP
 
 INF = float("inf")
 
@@ -32,7 +32,7 @@ def fixed(problem: Problem) -> tuple[Proofs, Fixing]:
     n = problem.n_variables
     proofs = Proofs(np.full(n, -1), np.array([[INF], [-INF], [0.0]]), np.full((5, 1), OPEN))
     fixing = Fixing(np.full(n, UNFIXED), np.zeros(1))
-    fix_some((*arrays_of(problem),), ONLY, (*proofs,), np.array([network.address]), (*fixing,), UNWATCHED)
+    fix_some((*arrays_of(problem),), ONLY, (*proofs,), np.array([network.address]), (*fixing,), NEVER_STOP)
     return proofs, fixing
 
 

@@ -28,7 +28,7 @@ from hasten.proof.elimination.plan import reduce
 from hasten.proof.sweep import dual
 from hasten.proof.sweep.sweeping import Known
 from hasten.solvers import make_solver
-from hasten.support.clock import ALL, UNWATCHED
+from hasten.support.clock import NEVER_STOP, STOP_ALL
 
 INF = math.inf
 WEIGHTS = [[1.0], [1.0, -1.0], [2.0, 3.0, 5.0], [0.1, 0.3, -0.7], [1e9, 3e9, 1.0]]
@@ -79,27 +79,27 @@ def tight_for(graph: Graph, n_levels: int | None = None) -> tightening.Tight:
 
 
 class StopAfter:
-    """A watch that stops all once it was looked at so many times; it counts the looks after that."""
+    """A stop flag that stops all once it was looked at so many times; it counts the looks after that."""
 
     def __init__(self, looks: int) -> None:
         self.left = looks
 
     def __getitem__(self, at: int) -> int:
-        if at != ALL:
+        if at != STOP_ALL:
             return -at  # no problem is stopped alone
         self.left -= 1
         return int(self.left < 0)
 
 
 def search(
-    problem: Problem, max_nodes: int = 10_000, n_levels: int | None = None, watch: Any = UNWATCHED
+    problem: Problem, max_nodes: int = 10_000, n_levels: int | None = None, stop_flag: Any = NEVER_STOP
 ) -> tuple[int, float, int]:
     """Searches a problem as it is declared, from multipliers of zero."""
     graph, labels = problem.graph, zeros(len(problem.graph.order))
     _, size = opened(terms.cheapest)(graph, problem.cost, problem.table, labels.copy())
     known = Known(labels, size, opened(terms.rounding)(graph, size), 0.0)
     instance = Instance(graph, problem.cost, problem.table)
-    dual = begin(problem)._replace(watch=watch)
+    dual = begin(problem)._replace(stop_flag=stop_flag)
     ended, cost, n_nodes = search_rows(instance, dual, tight_for(graph, n_levels), max_nodes, INF, known)
     if cost < INF:
         assert naive.valid(problem, tuple(labels.tolist()))
@@ -145,9 +145,9 @@ def test_a_search_takes_no_more_nodes_than_it_may(problem: Problem, n_nodes: int
 def test_a_search_that_is_stopped_at_any_moment_ends_soon_and_claims_nothing_wrong(problem: Problem) -> None:
     optimum, ended = naive.solve(problem).cost, LIMIT
     for looks in range(40):
-        watch = StopAfter(looks)
-        ended, cost, _ = search(problem, watch=watch)
-        assert watch.left >= -10
+        stop_flag = StopAfter(looks)
+        ended, cost, _ = search(problem, stop_flag=stop_flag)
+        assert stop_flag.left >= -10
         if ended == FINISHED:
             assert cost == pytest.approx(optimum, rel=1e-8, abs=1e-8)
         assert cost >= optimum - 1e-8
@@ -161,14 +161,14 @@ def test_a_search_that_is_stopped_beforehand_neither_tightens_nor_plunges() -> N
         shape.rule(f"not both {v}", [(v, "in", 1.0), (v + 1, "in", 1.0)], at_most=1)
     problem = shape.problem([0.0, -1.0] * 4)
     assert search(problem) == (FINISHED, -2.0, search(problem)[2])
-    assert search(problem, watch=StopAfter(0)) == (LIMIT, INF, 1)
+    assert search(problem, stop_flag=StopAfter(0)) == (LIMIT, INF, 1)
 
 
 @given(ruled())
 def test_a_row_rules_out_only_what_it_has_no_room_for(problem: Problem) -> None:
     graph, tight = problem.graph, tight_for(problem.graph)
     start_tight(graph, begin(problem), tight)
-    possible = tighten_rows(graph, tight, UNWATCHED)
+    possible = tighten_rows(graph, tight, NEVER_STOP)
     valid = [labels for labels in product(*map(range, np.diff(graph.first).tolist())) if naive.valid(problem, labels)]
     assert possible or not valid
     for labels in valid:

@@ -18,7 +18,7 @@ from torch import Tensor
 from hasten.errors import CorpusError, ModelError
 from hasten.support.arrays import IntArray
 from hasten.support.forms import load_tensors, save_tensors
-from hasten.support.terminal import tell_nobody
+from hasten.support.terminal import no_progress
 from hasten.tasks.entity_relation.data.columns import Columns
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.data.synthetic import generate
@@ -43,7 +43,7 @@ def few_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
 def scorer() -> NeuralScorer:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(training, "EPOCHS", 2)
-        return training.train_neural(BlackBox.NEURAL, SENTENCES, TASK, seed=0, tell=tell_nobody)
+        return training.train_neural(BlackBox.NEURAL, SENTENCES, TASK, seed=0, progress=no_progress)
 
 
 # -- the encoder ------------------------------------------------------------------------------------------------
@@ -210,8 +210,8 @@ def test_wide_sentences_are_trained_alone_by_likelihood(monkeypatch: pytest.Monk
 @pytest.mark.parametrize("box", NEURAL)
 def test_training_learns_and_a_seed_fixes_it(box: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(training, "EPOCHS", 6)
-    model = train_black_box(box, SENTENCES, TASK, seed=1, tell=tell_nobody)
-    again = train_black_box(box, SENTENCES, TASK, seed=1, tell=tell_nobody)
+    model = train_black_box(box, SENTENCES, TASK, seed=1, progress=no_progress)
+    again = train_black_box(box, SENTENCES, TASK, seed=1, progress=no_progress)
     text = model.read(SENTENCES)
     cost = model.costs(text)[0]
     assert (cost == again.costs(text)[0]).all()
@@ -223,7 +223,7 @@ def test_training_learns_and_a_seed_fixes_it(box: str, monkeypatch: pytest.Monke
 
 def test_nothing_to_learn_from_is_refused() -> None:
     with pytest.raises(CorpusError, match="nothing to learn from"):
-        train_black_box(BlackBox.NEURAL, [], TASK, seed=0, tell=tell_nobody)
+        train_black_box(BlackBox.NEURAL, [], TASK, seed=0, progress=no_progress)
 
 
 def test_a_labeller_is_saved_and_loaded_with_its_network(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from hasten.proof.buckets.plan import full_elimination, plan_buckets
 from hasten.proof.certifier import Certifier
 from hasten.proof.outcome import BEST, BOUND, INFEASIBLE, NOTHING_FIXED, OPEN, OUTCOME, PROVED, UNFIXED, Fixing
 from hasten.proof.report import STEPS, Step
-from hasten.support.clock import ALL, UNWATCHED
+from hasten.support.clock import NEVER_STOP, STOP_ALL
 
 INF = math.inf
 
@@ -33,7 +33,7 @@ def eliminated(problem: Problem, fixed: np.ndarray | None = None) -> tuple[int, 
     labels = np.empty(len(problem.graph.order), dtype=np.int64)
     values, facts = np.array([[INF], [-INF], [0.0]]), np.full((5, 1), OPEN)
     fixing = NOTHING_FIXED if fixed is None else Fixing(fixed, np.zeros(1))
-    eliminate_buckets((*arrays_of(problem),), ONLY, (labels, values, facts), plan.addresses, (*fixing,), UNWATCHED)
+    eliminate_buckets((*arrays_of(problem),), ONLY, (labels, values, facts), plan.addresses, (*fixing,), NEVER_STOP)
     return int(facts[OUTCOME, 0]), float(values[BEST, 0]), float(values[BOUND, 0]), labels
 
 
@@ -172,11 +172,13 @@ def test_what_takes_too_many_sums_is_not_planned() -> None:
 def test_an_elimination_that_is_stopped_keeps_what_is_known() -> None:
     problem = glass(grid(9, 9), np.random.default_rng(0), 0.0)
     plan = full_elimination(problem.structure.compiled)
-    labels, watch = np.zeros(81, dtype=np.int64), UNWATCHED.copy()
+    labels, stop_flag = np.zeros(81, dtype=np.int64), NEVER_STOP.copy()
     values, facts = np.array([[5.0], [-500.0], [0.0]]), np.full((5, 1), OPEN)
-    watch[ALL] = 1
+    stop_flag[STOP_ALL] = 1
     assert plan is not None
-    eliminate_buckets((*arrays_of(problem),), ONLY, (labels, values, facts), plan.addresses, (*NOTHING_FIXED,), watch)
+    eliminate_buckets(
+        (*arrays_of(problem),), ONLY, (labels, values, facts), plan.addresses, (*NOTHING_FIXED,), stop_flag
+    )
     assert values[[BEST, BOUND], 0].tolist() == [5.0, -500.0]
     assert Certifier(call_limit=0.0)(problem).status in (Status.NO_TIME, Status.TIME_LIMIT)
 

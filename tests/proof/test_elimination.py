@@ -23,7 +23,7 @@ from hasten.proof.certifier import Certifier
 from hasten.proof.elimination import kernels
 from hasten.proof.elimination.kernels import Reduction
 from hasten.proof.elimination.plan import reduce
-from hasten.support.clock import UNWATCHED
+from hasten.support.clock import NEVER_STOP
 
 eliminate, restore = opened(kernels.eliminate), opened(kernels.restore)
 INF = math.inf
@@ -166,7 +166,7 @@ def carry_out(problem: Problem, max_join: int) -> tuple[Reduction, np.ndarray, n
     plan = reduction.plan
     work = np.full(plan.out_first[-1] + len(plan.copy_from), np.nan)
     kept_cost = np.full(int(reduction.graph.first[-1]), np.nan)
-    constant = eliminate(plan, problem.cost, problem.table, work, kept_cost, UNWATCHED)
+    constant = eliminate(plan, problem.cost, problem.table, work, kept_cost, NEVER_STOP)
     return reduction, work, kept_cost, constant
 
 

@@ -154,7 +154,7 @@ def test_limited_time_is_shared_with_the_solver(monkeypatch):
     found = replace(unproved(some_problems(1))[0], status=Status.OPEN)
 
     class Slow:
-        tell = None
+        on_better = None
 
         def within(self, seconds: float) -> Solution:
             ours.append(seconds)

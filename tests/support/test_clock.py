@@ -48,10 +48,10 @@ def test_an_error_while_waiting_stops_the_work():
 def test_a_stop_tells_whoever_listens_and_remembers_for_those_who_come_later():
     told: list[str] = []
     stop = Stop()
-    assert not stop.tells(lambda: told.append("early"))
+    assert not stop.on_set(lambda: told.append("early"))
     stop.set()
     assert told == ["early"]
-    assert stop.tells(lambda: told.append("late"))
+    assert stop.on_set(lambda: told.append("late"))
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2, 3])

@@ -26,7 +26,7 @@ from hasten.kernels.tolerance import TOLERANCE
 from hasten.model.problem import Problem
 from hasten.support.environment import describe_machine, package_version
 from hasten.support.files import write_whole
-from hasten.support.terminal import tell_nobody
+from hasten.support.terminal import no_progress
 from hasten.support.words import Html, join, tag
 from hasten.tasks.entity_relation.data.corpora import Corpora, parts_of
 from hasten.tasks.entity_relation.data.corpus import Sentence
@@ -235,7 +235,7 @@ def _corpus_problems(corpora: Corpora, seed: int) -> dict[str, list[Problem]]:
     fitting = EntityRelationTask.fitting(corpora.labelled)
     task, text, found = TASK if fitting.is_papers else EntityRelationTask.induced(train), intern(test), {}
     for training in Training:
-        scorer = train_black_box(training, train, task, seed=0, tell=tell_nobody)
+        scorer = train_black_box(training, train, task, seed=0, progress=no_progress)
         found[f"corpus {training}"] = sentence_problems(text.n_entities, scorer.costs(text)[0], task)
     return found
 

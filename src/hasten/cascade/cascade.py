@@ -31,7 +31,7 @@ from hasten.journal import Journal
 from hasten.speedup.audit import ALERT, Agreement, Audit, lower_limit
 from hasten.support.arrays import FloatArray
 from hasten.support.checks import brief, check_whole
-from hasten.support.terminal import Tell, tell_nobody
+from hasten.support.terminal import Progress, no_progress
 from hasten.tasks.task import Task, Text
 
 log = logging.getLogger(__name__)
@@ -279,7 +279,7 @@ class Cascade(Generic[Text]):
             log.exception("Learning failed; the student stays as it is.")
             self._note(f"Learning failed: {type(error).__name__}: {error}")
 
-    def learn(self, tell: Tell = tell_nobody) -> None:
+    def learn(self, progress: Progress = no_progress) -> None:
         """Trains a challenger if answers have doubled, and tests the champion anew if held-out answers grew."""
         with self._lock:
             taught, held = [text for _, text in self._taught], [text for _, text in self._held]
@@ -289,7 +289,7 @@ class Cascade(Generic[Text]):
                 self._n_learned, self._n_versions = len(taught), self._n_versions + 1
             name, seed = f"v{self._n_versions}", self.seed + self._n_versions
         if grown and held:
-            model = self.task.train(taught, seed=seed, tell=tell)
+            model = self.task.train(taught, seed=seed, progress=progress)
             new = Student(name, model, len(taught)).calibrated(held, self.risks, self.confidence)
             with self._lock:
                 if self._n_alarms > n_alarms:  # what it learned from is forgotten

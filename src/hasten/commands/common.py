@@ -18,7 +18,7 @@ from typer.core import TyperCommand, TyperGroup
 from hasten.errors import CorpusError, ModelError, WriteError
 from hasten.speedup.parts import TextMode
 from hasten.support.files import output_directory, write_whole
-from hasten.support.terminal import Tell, printable, show_progress
+from hasten.support.terminal import Progress, printable, show_progress
 from hasten.support.words import count
 from hasten.tasks.entity_relation.task import BlackBox
 
@@ -223,7 +223,7 @@ def warn(words: object) -> None:
 
 
 def run_and_write(
-    run: Callable[[Tell], dict[str, Any]],
+    run: Callable[[Progress], dict[str, Any]],
     show: Callable[[dict[str, Any], Console], None],
     render: Callable[[dict[str, Any]], str],
     out: Path,
@@ -231,8 +231,8 @@ def run_and_write(
     """Runs an experiment, shows its results, then writes them, so that they are not lost if that fails."""
     from hasten.tasks.evaluation.page import write_page
 
-    with show_progress(errors) as tell:
-        results = run(tell)
+    with show_progress(errors) as progress:
+        results = run(progress)
     show(results, console)
     write_whole(out / "results.json", json.dumps(results, indent=1).encode())
     write_page(render(results), out / "report.html")
@@ -244,12 +244,12 @@ def seconds(limit: float) -> float | None:
     return None if math.isinf(limit) else limit
 
 
-def telling(things: Iterable[T], tell: Tell, stage: str, source: str = "") -> Iterator[T]:
+def telling(things: Iterable[T], progress: Progress, stage: str, source: str = "") -> Iterator[T]:
     """Yields things, and tells now and then how many there were; refuses a `source` that holds none."""
     n = 0
     for n, thing in enumerate(things, start=1):
         if n % 256 == 1:
-            tell(stage, None, f"{n - 1:,}")
+            progress(stage, None, f"{n - 1:,}")
         yield thing
     if not n and source:
         raise CorpusError(f"{name_of(source)} has no sentence. Check that it is the right file.")

@@ -85,8 +85,8 @@ def reproduce(
     hasten.make_solver(solver)  # one that is not there is refused now
     lists = Split.read(split) if split else None
     with output_directory(out):
-        with passing_over(skip_bad) as faults, show_progress(errors) as tell:
-            reading = Reading(no_relation, faults, max_line * MILLION, tell)
+        with passing_over(skip_bad) as faults, show_progress(errors) as progress:
+            reading = Reading(no_relation, faults, max_line * MILLION, progress)
             corpora = Corpora.read(corpus, unlabeled or [], dev=dev, test=test, reading=reading, seed=seed)
         settings: dict[str, Any] = {"solver": solver, "runs": runs, "seed": seed, "seeds": seeds, "epochs": epochs}
         settings |= {"split": lists, "black_box": black_box, "jobs": jobs, "time_limit": time_limit}

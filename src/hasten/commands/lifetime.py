@@ -103,8 +103,8 @@ def replay(
     found = task_of(task)
     box = (box_of(black_box, found) or named(black_box, "extractor:label")) if black_box else nobody
     if stretch is None:
-        with Journal(file, read_only=True) as journal, show_progress(errors) as tell:
-            tell("Learning", None)
+        with Journal(file, read_only=True) as journal, show_progress(errors) as progress:
+            progress("Learning", None)
             cascade = Cascade(found, box, risk=risk)
             cascade.take_in(journal)
             if not journal.counts().keys() & {"asked", "audit"}:
@@ -174,9 +174,9 @@ def live(out: Path, seed: int) -> None:
         highlight=False,
         soft_wrap=True,
     )
-    with show_progress(errors) as tell:
+    with show_progress(errors) as progress:
         for now in range(0, N_INPUTS, TOGETHER):
-            tell("Living", now / N_INPUTS)
+            progress("Living", now / N_INPUTS)
             some, n_notes, began = news[now : now + TOGETHER], len(cascade.notes), time.perf_counter()
             replies = cascade.predict([each.unlabeled() for each in some])
             seconds = (time.perf_counter() - began) / len(replies)

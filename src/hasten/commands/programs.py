@@ -56,13 +56,13 @@ def solve(
     if len(files) > 1:
         say(f"{'file':{width}}  {'objective':>16}  {'bound':>16}  {'gap':>9}  {'seconds':>8}  answer", style="bold")
     for n, file in enumerate(files):
-        with show_progress(errors) as tell:
+        with show_progress(errors) as progress:
             began = time.perf_counter()
-            tell(f"Reading {printable(file)}", None)
+            progress(f"Reading {printable(file)}", None)
             program = hasten.read(file)
-            tell(f"Recognising {printable(file)}", None)
+            progress(f"Recognising {printable(file)}", None)
             about = program.describe()
-            tell(f"Answering {printable(file)}", None)
+            progress(f"Answering {printable(file)}", None)
             answer = program.solve(solver=solver, time_limit=time_limit, on_better=_log(began))
             seconds = time.perf_counter() - began
         found = answer.values_found is not None
@@ -163,8 +163,8 @@ def compile_all() -> None:
     from hasten.warm import compile_kernels
 
     n_new = sum(not driver.is_compiled for driver in DRIVERS)
-    with show_progress(errors) as tell:
-        compile_kernels(tell)
+    with show_progress(errors) as progress:
+        compile_kernels(progress)
     say(f"{count(len(DRIVERS), 'driver')} compiled, {n_new} of them now.")
     if n_removed := remove_old_files():
         say(f"Removed {count(n_removed, 'file')} that other versions left.")

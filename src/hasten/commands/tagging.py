@@ -66,13 +66,13 @@ def train(
     with output_directory(out.parent):
         if dev is not None and dev != "-" and Path(dev).exists() and Path(dev).samefile(corpus):
             raise CorpusError(f"{dev} trains, and so says nothing about other sentences. Name a file of those.")
-        with show_progress(errors) as tell:
-            tell("Reading", None)
+        with show_progress(errors) as progress:
+            progress("Reading", None)
             sentences, held_out = read_all(corpus, format, column), read_all(dev, format, column) if dev else []
             common.check_enough(len(sentences), "tagged sentence")
-            tagger = SequenceTagger.train(sentences, rule or (), bio=bio, epochs=epochs, seed=seed, tell=tell)
+            tagger = SequenceTagger.train(sentences, rule or (), bio=bio, epochs=epochs, seed=seed, progress=progress)
             broken = tagger.model.gold_broken(sentences)
-            found = tagger.evaluate(held_out, tell=tell) if dev else None
+            found = tagger.evaluate(held_out, progress=progress) if dev else None
         tagger.save(out)
     words = sum(len(sentence.words) for sentence in sentences)
     say(f"Trained on {count(len(sentences), 'sentence')}: {count(words, 'word')}, {len(tagger.tags)} tags.")
@@ -116,8 +116,8 @@ def predict(
     counts = {"proved": 0, "solver": 0, "failed": 0}
 
     def tagged() -> Iterator[dict[str, object]]:
-        with show_progress(errors, quiet=target == "-") as tell:
-            read = telling(read_tagged(source, format, tags=False), tell, "Tagging sentences", source)
+        with show_progress(errors, quiet=target == "-") as progress:
+            read = telling(read_tagged(source, format, tags=False), progress, "Tagging sentences", source)
             for answer in tagger.predict(read):
                 counts["proved"] += answer.proved
                 counts["solver"] += answer.source is hasten.Source.SOLVER
@@ -150,10 +150,10 @@ def evaluate(
     hasten.make_solver(solver)
     common.check_model(model, FORMAT, corpus)
     tagger = _under(SequenceTagger.load(model), rule, bio, no_rules)
-    with show_progress(errors) as tell:
-        tell("Reading", None)
+    with show_progress(errors) as progress:
+        progress("Reading", None)
         sentences = read_all(corpus, format, column)
-        found = SequenceTagger(tagger.model, solver=solver).evaluate(sentences, tell=tell)
+        found = SequenceTagger(tagger.model, solver=solver).evaluate(sentences, progress=progress)
     common.show_evaluation(found, out, model=name_of(str(model)), source=name_of(corpus), mode="certified")
 
 

@@ -16,7 +16,7 @@ from hasten.errors import CorpusError
 from hasten.solvers import check_solver
 from hasten.speedup.parts import TextMode
 from hasten.support.files import output_directory
-from hasten.support.terminal import show_progress, tell_nobody
+from hasten.support.terminal import no_progress, show_progress
 from hasten.support.words import count
 from hasten.tasks.entity_relation.task import BlackBox
 
@@ -49,16 +49,16 @@ def train(
     check_place(out)
     lists = Split.read(split) if split else None
     with output_directory(out.parent):
-        with passing_over(skip_bad) as faults, show_progress(errors) as tell:
-            reading = Reading(no_relation, faults, max_line * MILLION, tell)
+        with passing_over(skip_bad) as faults, show_progress(errors) as progress:
+            reading = Reading(no_relation, faults, max_line * MILLION, progress)
             corpora = Corpora.read(corpus, unlabeled or [], dev=dev, reading=reading, seed=seed)
         taught, tested, part = corpora.to_train(lists)
         common.check_enough(len(taught), "labelled sentence")
         task = EntityRelationTask.fitting(taught, induce=induce, no_relation=no_relation)
         common.tell_task(task, induce)
-        with show_progress(errors) as tell:
+        with show_progress(errors) as progress:
             how: dict[str, Any] = {"task": task, "black_box": black_box, "width": width, "risk": risk, "seed": seed}
-            tagger = Tagger.train(taught, corpora.unlabeled, tell=tell, **how)
+            tagger = Tagger.train(taught, corpora.unlabeled, progress=progress, **how)
         tagger.save(out)
     n_unlabeled = count(len(corpora.unlabeled), "unlabeled sentence")
     console.print(f"Trained on {count(len(taught), 'labelled sentence')} and {n_unlabeled}.")
@@ -146,10 +146,10 @@ def predict(
         answers = "parquet" if target.endswith(".parquet") else "jsonl"
         how = Sharding(answers, shard_size, max_bad, max_line * MILLION)
         out = target if target.endswith("/") else f"{target}.shards"
-        with show_progress(errors) as tell:
-            run = predict_shards(Labeller(tagger), source, out, how=how, engine=workers, tell=tell)
+        with show_progress(errors) as progress:
+            run = predict_shards(Labeller(tagger), source, out, how=how, engine=workers, progress=progress)
             if not target.endswith("/"):
-                tell("Putting the shards together", None)
+                progress("Putting the shards together", None)
                 run.merge(target)
         counts = run.counts
     else:
@@ -157,9 +157,9 @@ def predict(
 
         if target.endswith(".parquet"):
             raise CorpusError(f"{target} would hold JSON lines. Call it .jsonl, or add --engine ray for a table.")
-        with passing_over(skip_bad) as faults, show_progress(errors, quiet=target == "-") as tell:
+        with passing_over(skip_bad) as faults, show_progress(errors, quiet=target == "-") as progress:
             reading = Reading(format, max_line * MILLION, faults)
-            counts = predict_stream(Labeller(tagger), source, target, reading, jobs=jobs, tell=tell)
+            counts = predict_stream(Labeller(tagger), source, target, reading, jobs=jobs, progress=progress)
     labelled = count(counts["problems"], "sentence")
     say(f"Labelled {labelled}: {counts['proved']:,} proved, {counts['by_solver']:,} by the solver.", errors)
     if counts["late"]:
@@ -198,9 +198,9 @@ def evaluate(
     if out is not None:
         with output_directory(out):
             pass
-    with passing_over(skip_bad) as faults, show_progress(errors) as tell:
+    with passing_over(skip_bad) as faults, show_progress(errors) as progress:
         read = (each.without(nothing) for each in common.sentences_of(source, format, max_line, faults, split))
-        found = judge(tagger, common.telling(read, tell, "Evaluating sentences"), seed=seed)
+        found = judge(tagger, common.telling(read, progress, "Evaluating sentences"), seed=seed)
     common.show_evaluation(found, out, model=model.name, source=common.name_of(source), mode=str(mode))
 
 
@@ -265,6 +265,6 @@ def convert(
     common.check_apart(target, source)
     with passing_over(skip_bad) as faults:
         sentences = common.sentences_of(source, format, max_line, faults, split)
-        read = common.telling(sentences, tell_nobody, "", source)
+        read = common.telling(sentences, no_progress, "", source)
         n = write_jsonl(target, (each.unlabeled() for each in read) if unlabeled else read)
     errors.print(f"Wrote {count(n, 'sentence')}.")

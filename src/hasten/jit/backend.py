@@ -18,7 +18,7 @@ from numba import njit
 from hasten.jit import tiers
 from hasten.jit.cache import KernelCache, can_write
 from hasten.jit.lowering import register_views
-from hasten.jit.watching import Namespaces
+from hasten.jit.tracing import Namespaces
 from hasten.support import clock
 
 try:

@@ -108,7 +108,7 @@ class Driver(partial[Any]):
 
     py_func: Any  # the Python function
     is_open: bool  # called by kernels as well
-    watch_at: int | None  # which argument is the watch by which it is stopped
+    stop_flag_at: int | None  # which argument is the watch by which it is stopped
     dispatcher: Any  # Numba's, once it is compiled
     seconds: float  # that it was interpreted
     rate: float  # seconds for each number of its arrays, in the slowest call
@@ -120,7 +120,9 @@ class Driver(partial[Any]):
         names = function.__code__.co_varnames[: function.__code__.co_argcount]
         about = {name: getattr(function, name) for name in ("__module__", "__name__", "__qualname__", "__doc__")}
         driver.__dict__.update(about, __wrapped__=function, py_func=function, is_open=is_open, dispatcher=None)
-        driver.__dict__.update(watch_at=names.index("watch") if "watch" in names else None, seconds=0.0, rate=0.0)
+        driver.__dict__.update(
+            stop_flag_at=names.index("stop_flag") if "stop_flag" in names else None, seconds=0.0, rate=0.0
+        )
         driver.point_to(driver._choose)
         return driver
 
@@ -193,8 +195,8 @@ class Driver(partial[Any]):
         expected = n * max(self.rate, PRIOR * n**0.5)
         is_free = Driver.all_seconds + expected <= FREE and "hasten.jit.backend" not in sys.modules
         wait, left = seconds_to_compile(self.py_func), np.inf
-        if self.watch_at is not None:
-            left = clock.seconds_left(args[self.watch_at])
+        if self.stop_flag_at is not None:
+            left = clock.seconds_left(args[self.stop_flag_at])
         if not (is_free and left > 2 * wait) and self._is_kept:
             return FREE if is_free else 0.0
         if left < 2 * wait:
@@ -209,12 +211,12 @@ class Driver(partial[Any]):
     def _try(self, args: tuple[Any, ...], seconds: float) -> Any:
         """Interprets a driver for so long, on copies of its arrays; if that is not enough, drops them and compiles.
 
-        A driver that takes no notice of its watch in time is begun anew, with a watch that ends it at once.
+        A driver that does not look at its stop flag in time is begun anew, with the flag set.
         Other threads may write to other entries of the same arrays meanwhile, so only changed entries are copied back.
-        A watch is not copied: its clock writes to it.
+        A stop flag is not copied: its clock writes to it.
         """
-        watch = None if self.watch_at is None else args[self.watch_at]
-        written = {id(each): each for each in _arrays(args) if each.flags.writeable and each is not watch}
+        stop_flag = None if self.stop_flag_at is None else args[self.stop_flag_at]
+        written = {id(each): each for each in _arrays(args) if each.flags.writeable and each is not stop_flag}
         if sys.gettrace() is not None or _overlap(written.values()):
             return self._interpret(args)  # a debugger has the hook, or copies would not see each other's changes
         copies = {key: (each, each.copy(), each.copy()) for key, each in written.items()}
@@ -222,15 +224,15 @@ class Driver(partial[Any]):
 
         def stop_when_late(*_: Any) -> None:
             late = time.perf_counter() > at_least and time.thread_time() > until  # the first takes no time to ask
-            if late or (watch is not None and clock.seconds_left(watch) < -clock.PATIENCE):
+            if late or (stop_flag is not None and clock.seconds_left(stop_flag) < -clock.PATIENCE):
                 raise _TooLong
 
         try:
             found = self._interpret(args, {key: after for key, (_, _, after) in copies.items()}, stop_when_late)
         except _TooLong:
-            if watch is None or clock.seconds_left(watch) > 0.0:
+            if stop_flag is None or clock.seconds_left(stop_flag) > 0.0:
                 return self.compile()(*args)
-            watch[clock.ALL] = 1
+            stop_flag[clock.STOP_ALL] = 1
             return self._interpret(args)
         for array, before, after in copies.values():
             if before.tobytes() != after.tobytes():

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from hasten.jit import Record, inlined_kernel, kernel, part, viewer
 from hasten.support.arrays import FloatArray, IntArray
-from hasten.support.clock import ALL, AT, ONE
+from hasten.support.clock import CURRENT, STOP_ALL, STOP_ONE
 
 
 class Graph(Record):
@@ -78,9 +78,9 @@ class Graph(Record):
 
 
 @inlined_kernel
-def stopped(watch: IntArray) -> bool:
+def stopped(stop_flag: IntArray) -> bool:
     """Whether work on the problem at hand shall stop, by the stop flag (`hasten.support.clock`)."""
-    return bool(watch[ALL] != 0 or watch[ONE] == watch[AT])
+    return bool(stop_flag[STOP_ALL] != 0 or stop_flag[STOP_ONE] == stop_flag[CURRENT])
 
 
 @kernel

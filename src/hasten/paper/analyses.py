@@ -40,7 +40,7 @@ def learning_curve(test_set: SentenceTestSet, learning_set: LearningSet) -> list
     sizes = sorted({n for n in SIZES if n < learning_set.n_learned} | {learning_set.n_learned})
     curve = []
     every = list(product((True, False), PAPER_WIDTHS, sizes))
-    for paper, width, size in steps(test_set.how.tell, "Measuring the learning curve", every):
+    for paper, width, size in steps(test_set.how.progress, "Measuring the learning curve", every):
         found = learning_set.search(width, n=size, paper=paper)(test_set.batch)
         exact = float(same_answers(found, test_set.answers).mean())
         curve.append({"model": Model.speedup(paper), "beam": width, "n": size, "exact_match": exact})
@@ -56,7 +56,7 @@ def by_size(test_set: SentenceTestSet) -> list[Row]:
 def proofs(test_set: SentenceTestSet, learning_set: LearningSet) -> list[Row]:
     """How many sentences each step of the certifier proved (the keys of `Step`), and how many it left open."""
     batches = [("test", test_set.batch), ("unlabeled", learning_set.batch)]
-    each = steps(test_set.how.tell, "Counting the proofs of each step", batches)
+    each = steps(test_set.how.progress, "Counting the proofs of each step", batches)
     return [{"sentences": name, **proved_by(batch)} for name, batch in each]
 
 
@@ -70,7 +70,7 @@ def weights(learning_set: LearningSet) -> list[Row]:
 
 def examples(test_set: SentenceTestSet, learning_set: LearningSet) -> list[Row]:
     """Some test sentences on which greedy search, the speedup and the ILP differ."""
-    test_set.how.tell("Choosing example sentences", None)
+    test_set.how.progress("Choosing example sentences", None)
     task, speedup = test_set.task, learning_set.search(2)
     labelled = {
         "greedy search": greedy()(test_set.batch),

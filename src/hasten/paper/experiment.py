@@ -99,14 +99,14 @@ class Experiment(Study):
 
     def once(self, how: Measuring) -> tuple[list[Measured], IntArray, Callable[[], dict[str, Any]]]:
         """Trains a black box, lets it label the unlabeled text, and measures every row, all timed in turns."""
-        seed, tell = how.seed, how.tell
+        seed, progress = how.seed, how.progress
         parts = parts_of(self.labelled, self.split, seed)
         sentences = [self.labelled[n] for n in parts.train]
         taught, fresh = (sentences, self.unlabeled) if self.unlabeled else split(sentences, TAUGHT, seed)
         task = EntityRelationTask.induced(taught, no_relation=self.task.no_relation) if self.induce else self.task
-        model = train_black_box(self.black_box, taught, task, seed=seed, tell=tell)
+        model = train_black_box(self.black_box, taught, task, seed=seed, progress=progress)
         test_set = SentenceTestSet.of(task, model, [self.labelled[n] for n in parts.test], how)
-        tell("Scoring the unlabeled text", None)
+        progress("Scoring the unlabeled text", None)
         drawn = np.random.default_rng(seed)
         if self.papers:
             text = model.read(self.unlabeled)
@@ -122,9 +122,9 @@ class Experiment(Study):
             n_fresh=len(fresh),
             jobs=self.jobs,
             time_limit=self.time_limit,
-            tell=tell,
+            progress=progress,
         )
-        tell("Learning the speedups", None)
+        progress("Learning the speedups", None)
         every = [
             *methods.table_1(test_set, learning_set),
             *methods.table_2(test_set, learning_set),

@@ -29,7 +29,7 @@ from hasten.speedup.parts import Search
 from hasten.speedup.predictor import Speedup
 from hasten.speedup.skipping import Calibration, Calibrator, problems_needed, relabelled
 from hasten.support.arrays import BoolArray, FloatArray, IntArray
-from hasten.support.terminal import Tell, steps, tell_nobody
+from hasten.support.terminal import Progress, no_progress, steps
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.extraction import Box
 from hasten.tasks.entity_relation.scoring import black_box
@@ -62,10 +62,10 @@ class SentenceTestSet(TestSet):
     @classmethod
     def of(cls, task: EntityRelationTask, model: Box, sentences: Sequence[Sentence], how: Measuring) -> SentenceTestSet:
         """Computes the costs of the sentences, and lets the ILP solver answer them."""
-        how.tell("Scoring the test sentences", None)
+        how.progress("Scoring the test sentences", None)
         words, ilp = Vocabulary(), Ilp(how.solver, how.time_limit)
         text = model.read(sentences, words)
-        answers = ilp.answer(task.batch(text.n_entities, model.costs(text)[0]), how.tell)
+        answers = ilp.answer(task.batch(text.n_entities, model.costs(text)[0]), how.progress)
         return cls(answers, ilp, how, task, model, sentences, words)
 
     @cached_property
@@ -208,17 +208,17 @@ class LearningSet:
     @classmethod
     def of(
         cls, batch: Batch, *, epochs: int, seed: int = 0, n_fresh: int | None = None, jobs: int = 1,
-        time_limit: float = math.inf, tell: Tell = tell_nobody,
+        time_limit: float = math.inf, progress: Progress = no_progress,
     ) -> LearningSet:  # fmt: skip
         """Lets the black box label sentences, which are then learned from in their order.
 
         The last `n_fresh`, by default all, are those that the black box was not trained on. `jobs` threads share the
         proofs; `time_limit` is for each call of the solver.
         """
-        tell(LABELLING, None)
+        progress(LABELLING, None)
         solver = partial(make_solver, "highs", time_limit=None if math.isinf(time_limit) else time_limit)
-        proved, progress = Certifier()(batch, n_jobs=jobs), lambda done, of: tell(LABELLING, done / of)
-        answers, _ = solve_open(proved, cache(solver), progress, OnError.RAISE)
+        proved = Certifier()(batch, n_jobs=jobs)
+        answers, _ = solve_open(proved, cache(solver), lambda done, of: progress(LABELLING, done / of), OnError.RAISE)
         return cls(batch, answers, epochs, seed, len(batch) if n_fresh is None else n_fresh)
 
     @property
@@ -310,7 +310,7 @@ def calibrated(test_set: SentenceTestSet, learning_set: LearningSet) -> list[Met
     """Searches with calibrated thetas: with learned weights, where these help, and with enforced tables without."""
     found = []
     n, every = len(learning_set.batch) - learning_set.n_learned, list(product(PAPER_WIDTHS, (False, True)))
-    for width, enforce in steps(test_set.how.tell, "Calibrating theta", every):
+    for width, enforce in steps(test_set.how.progress, "Calibrating theta", every):
         search = BeamSearch(width) if enforce else learning_set.chosen(width)
         how = learning_set.calibrate(search)
         search, needed = replace(search, theta=how.theta), problems_needed(how.risk, how.confidence)

@@ -28,7 +28,7 @@ from hasten.programs.solving import Asked, Solving
 from hasten.programs.state import FirstLook, Recognised
 from hasten.programs.statement import Statement
 from hasten.proof import outcome as kernels
-from hasten.solvers import Progress, Solver, check_solver
+from hasten.solvers import OnProgress, Solver, check_solver
 from hasten.speedup.effort import AIDED, ALONE, CLEARLY
 from hasten.support.arrays import FloatArray
 from hasten.support.checks import brief, check_limit, check_number, check_type
@@ -228,11 +228,11 @@ class Program:
             return self._proved(c, seen, constant)
         way = solving.way(how.solver)._replace(gap=how.gap or 0.0, start=how.start)
 
-        def tell(better: Solution) -> None:
+        def report(better: Solution) -> None:
             if how.on_better is not None:
                 how.on_better(sign * (better.cost + constant), sign * (better.bound + constant))
 
-        found = solving.prove_one(way, seen, c if sign > 0 else -c, seconds, tell)
+        found = solving.prove_one(way, seen, c if sign > 0 else -c, seconds, report)
         x, said = None if found.values is None else solving.costs.values(found.values, 1)[0], found.status.value
         answer = Answer.of(self.statement, c, found.status, x, found.bound + constant, found.proved, said, found.reason)
         return self._or_start(answer, c, how.start)
@@ -244,7 +244,7 @@ class Program:
         order: Order = None,
         solver: str | Solver = "highs",
         time_limit: float | None = None,
-        progress: Progress | None = None,
+        progress: OnProgress | None = None,
     ) -> Answers:
         """Returns the best answers under many objectives: rows of a matrix, or a list of mappings.
 
@@ -266,14 +266,14 @@ class Program:
             seen = solving.costs.look_at_all(matrix, sign)
         (left,) = (seen.outcome != kernels.PROVED).nonzero()
 
-        def tell(done: int, of: int) -> None:
+        def report(done: int, of: int) -> None:
             if progress is not None and n:
                 progress(n - of + done, n)
 
-        tell(0, len(left))
+        report(0, len(left))
         status, proved, reasons = np.full(n, numbered(Status.PROVED)), np.ones(n, dtype=bool), dict[int, str]()
         if left.size:
-            show = tell if progress else None
+            show = report if progress else None
             found = solving.prove_many(solving.way(solver), seen.cost[left], sign * matrix[left], time_limit, show)
             status[left], proved[left], seen.bound[left] = found.status, found.proved, found.bound
             seen.x[left], reasons = self.values(found), {int(left[p]): why for p, why in found.reasons.items()}

@@ -32,7 +32,7 @@ from hasten.programs.statement import Statement
 from hasten.proof.branch.certify import certify_ruled, certify_some
 from hasten.proof.certifier import Certifier
 from hasten.proof.outcome import OPEN
-from hasten.solvers import Progress, Solver, make_solver
+from hasten.solvers import OnProgress, Solver, make_solver
 from hasten.solvers.base import LATE, OnError, answer
 from hasten.solvers.objective import TINY
 from hasten.solvers.portfolio import Race
@@ -202,11 +202,11 @@ class Solving:
         seen: FirstLook,
         objective: FloatArray,
         seconds: float,
-        tell: Callable[[Solution], None] | None = None,
+        on_better: Callable[[Solution], None] | None = None,
     ) -> Solution:
         """Proves a problem after a first look, or asks the solver, in limited time both.
 
-        `tell` is called with each better answer of ours in limited time.
+        `on_better` is called with each better answer of ours in limited time.
         """
         deadline = math.inf if seconds == math.inf else now() + seconds
         certifier = WITHOUT_LIMIT if seconds == math.inf else Certifier(time_limit=seconds / 2, improve=False)
@@ -218,11 +218,11 @@ class Solving:
 
         def ask(found: Solution, patience: float, alone: bool) -> Solution:
             if races and not alone:
-                return self._race(found, way, objective, deadline, tell)
+                return self._race(found, way, objective, deadline, on_better)
             asked = self._solver(way, objective[None])
             limits = min(patience, deadline - now()), math.inf
             on_error = OnError.KEEP if alone else OnError.RAISE
-            return solve_one(found, lambda: asked, on_error, limits, not alone, way.clock, tell)[0]
+            return solve_one(found, lambda: asked, on_error, limits, not alone, way.clock, on_better)[0]
 
         problem = Problem(self.structure, seen.cost, None, self.structure.graph.table, 0)
         proves = way.effort.proves()
@@ -236,7 +236,7 @@ class Solving:
             proves = True
         if races and seconds < math.inf:
             began = way.clock()
-            answered = self._race(unknown(problem), way, objective, deadline, tell, HEAD_START)
+            answered = self._race(unknown(problem), way, objective, deadline, on_better, HEAD_START)
             way.effort.answered(True, way.clock() - began, 1, answered.source is Source.SOLVER)
             return answered
         return prove_or_solve_one(problem, certify, ask, way.effort, proves=proves, clock=way.clock)
@@ -247,7 +247,7 @@ class Solving:
         way: AskedSolver,
         objective: FloatArray,
         deadline: float,
-        tell: Callable[[Solution], None] | None,
+        on_better: Callable[[Solution], None] | None,
         head_start: float = 0.0,
     ) -> Solution:
         """Goes on with a proof; after a head start HiGHS works beside it, as neither tells how long it takes.
@@ -260,7 +260,7 @@ class Solving:
         def prove() -> Solution:
             certifier = Certifier(time_limit=max(0.0, deadline - now()))
             answers = certifier.improving(found.problem, None if found.values is None else found, ours)
-            answers.tell = tell
+            answers.on_better = on_better
             return answers.within(math.inf)
 
         proving = Work(prove, ended.put)
@@ -292,7 +292,12 @@ class Solving:
         return replace(said, bound=min(bound, said.cost))
 
     def prove_many(
-        self, way: AskedSolver, cost: FloatArray, objectives: FloatArray, limit: float | None, progress: Progress | None
+        self,
+        way: AskedSolver,
+        cost: FloatArray,
+        objectives: FloatArray,
+        limit: float | None,
+        progress: OnProgress | None,
     ) -> Solutions:
         """Proves problems, given the costs of their labels, or asks the solver."""
         asked = self._solver(way, objectives)

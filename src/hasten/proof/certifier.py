@@ -229,10 +229,10 @@ class Certifier:
 class Answers(Iterator[Solution]):
     """Answers, each cheaper than the one before or with a higher bound; the last one is proved, or time was up.
 
-    Made by `Certifier.improving`. The proof pauses between two answers. `tell`, if set, is called with each answer.
+    Made by `Certifier.improving`. The proof pauses between two answers. `on_better`, if set, is called with each.
     """
 
-    tell: Callable[[Solution], None] | None = None
+    on_better: Callable[[Solution], None] | None = None
 
     def __init__(self, problem: Problem, work: Work, seconds: float, steps: Sequence[Step] = BEFORE_IMPROVING) -> None:
         self._problem, self._work, self._until = problem, work, now() + seconds
@@ -268,8 +268,8 @@ class Answers(Iterator[Solution]):
         while self._improvement is not None and self._improvement.go(until):
             if values[:2, 0].tolist() != known:
                 known = values[:2, 0].tolist()
-                if self.tell is not None:
-                    self.tell(self.answer)
+                if self.on_better is not None:
+                    self.on_better(self.answer)
                 if changed:
                     return True
         if facts[OUTCOME, 0] == OPEN and now() >= self._until < math.inf:

@@ -32,7 +32,7 @@ from hasten.proof.outcome import (
 )
 from hasten.proof.plan import BRIEF, ProofPlan, Work
 from hasten.support.arrays import IntArray
-from hasten.support.clock import ALL, AT
+from hasten.support.clock import CURRENT, STOP_ALL
 
 SPEED = 5e-9  # seconds that a sum takes at most
 
@@ -105,7 +105,7 @@ def settle(
 
 
 @driver
-def eliminate_some(arrays: Arrays, problems: IntArray, state: State, reduced: IntArray, watch: IntArray) -> None:
+def eliminate_some(arrays: Arrays, problems: IntArray, state: State, reduced: IntArray, stop_flag: IntArray) -> None:
     """Certifies problems of which elimination leaves nothing; they stay open if they break a rule."""
     batch, proofs = BatchArrays(*arrays), Proofs(*state)
     n_work, n_variables = 0, 0
@@ -116,11 +116,11 @@ def eliminate_some(arrays: Arrays, problems: IntArray, state: State, reduced: In
     floats, ints = np.zeros(n_work), np.zeros(n_variables, dtype=np.int64)
     work, nothing = split(floats, (n_work, 0))
     labels, none = split(ints, (n_variables, 0))
-    stop = part(watch, 0, watch.size)
+    stop = part(stop_flag, 0, stop_flag.size)
     for x in range(problems.size):
         p, plan = problems[x], plan_at(reduced[x, 0])
-        watch[AT] = x + 1
-        if watch[ALL]:
+        stop_flag[CURRENT] = x + 1
+        if stop_flag[STOP_ALL]:
             proofs.facts[status.OUTCOME, p] = status.STOPPED
             continue
         graph, cost, table = instance_of(batch, p)
@@ -133,8 +133,8 @@ def eliminate_some(arrays: Arrays, problems: IntArray, state: State, reduced: In
             restore(plan, cost, table, work, none, labels)
             found = total_cost(graph, cost, table, labels)
         settle(batch, proofs, p, graph, constant, found, size, labels)
-    watch[AT] = 0
-    keep((floats, ints, watch))
+    stop_flag[CURRENT] = 0
+    keep((floats, ints, stop_flag))
 
 
 @inlined_kernel
@@ -145,7 +145,7 @@ def is_alike(batch: BatchArrays, reduced: IntArray, problems: IntArray, x: int, 
 
 
 @driver
-def eliminate_alike(arrays: Arrays, problems: IntArray, state: State, reduced: IntArray, watch: IntArray) -> None:
+def eliminate_alike(arrays: Arrays, problems: IntArray, state: State, reduced: IntArray, stop_flag: IntArray) -> None:
     """Eliminates as `eliminate_some` does, eight problems of one structure at a time."""
     batch, proofs = BatchArrays(*arrays), Proofs(*state)
     n_entries, n_variables, n_labels = 0, 0, 0
@@ -163,15 +163,15 @@ def eliminate_alike(arrays: Arrays, problems: IntArray, state: State, reduced: I
     )
     start, restored = split(ints, (WIDTH, n_variables))
     lanes, costs = Lanes(cost, sums, work, choice, lane_labels, line, start), part(batch.cost, 0, batch.cost.size)
-    begin, in_tables, stop = 0, 0.0, part(watch, 0, watch.size)
+    begin, in_tables, stop = 0, 0.0, part(stop_flag, 0, stop_flag.size)
     while begin < problems.size:
         end = begin + 1
         while end < min(begin + WIDTH, problems.size) and is_alike(batch, reduced, problems, begin, end):
             end += 1
         p = problems[begin]
-        watch[AT] = begin + 1
+        stop_flag[CURRENT] = begin + 1
         graph, table, plan = graph_of(batch, p), tables_of(batch, p), plan_at(reduced[begin, 0])
-        finished = not watch[ALL]
+        finished = not stop_flag[STOP_ALL]
         if finished:
             if begin == 0 or not is_alike(batch, reduced, problems, begin - 1, begin):
                 _, in_tables = tables_alone(graph, table, 0.0)
@@ -195,5 +195,5 @@ def eliminate_alike(arrays: Arrays, problems: IntArray, state: State, reduced: I
                     labels[v] = int(lane_labels[WIDTH * v + lane])
             settle(batch, proofs, p, graph, constant, found, size, labels)
         begin = end
-    watch[AT] = 0
-    keep((floats, ints, watch))
+    stop_flag[CURRENT] = 0
+    keep((floats, ints, stop_flag))

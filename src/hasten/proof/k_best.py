@@ -38,7 +38,7 @@ from hasten.proof.outcome import INFEASIBLE, OVERFLOW, cheapest, rounding
 from hasten.proof.sweep.dual import Dual, safe_bound, start_dual
 from hasten.proof.sweep.sweeping import Known, prove
 from hasten.support.arrays import FloatArray, IntArray
-from hasten.support.clock import AT
+from hasten.support.clock import CURRENT
 
 N_FOUND, RANKED_NODES, RANKED_ALL = 0, 1, 2  # facts: labellings found, nodes taken, whether the search ended
 CEILING, RANKED_BOUND = 0, 1  # values: the cost that labellings keep below; a bound on all
@@ -171,7 +171,7 @@ def complete_all(
     way: Restoring,
     ranking: Ranking,
     limits: Limits,
-    watch: IntArray,
+    stop_flag: IntArray,
 ) -> bool:
     """Completes the labels of the rest, which cost `total`, in every way that is cheap enough; false if stopped."""
     graph, cost, table = instance
@@ -208,7 +208,7 @@ def complete_all(
             continue
         level += 1
         ranking.facts[RANKED_NODES] += 1
-        if ranking.facts[RANKED_NODES] >= limits.max_nodes or stopped(watch):
+        if ranking.facts[RANKED_NODES] >= limits.max_nodes or stopped(stop_flag):
             return False
     return True
 
@@ -245,7 +245,7 @@ def dive_for_all(
         if total < np.inf and rows_hold(small, tree.labels):
             for x in range(plan.keep.size):
                 labels[plan.keep[x]] = tree.labels[x]
-            if not complete_all(instance, reduced, total, labels, way, ranking, limits, dual.watch):
+            if not complete_all(instance, reduced, total, labels, way, ranking, limits, dual.stop_flag):
                 return False
     return bool(outcome == FINISHED)
 
@@ -258,7 +258,7 @@ def rank_labellings(
     max_nodes: int,
     problems: IntArray,
     given: Ranking,
-    watch: IntArray,
+    stop_flag: IntArray,
 ) -> None:
     """Ranks the best labellings of the only problem; `reduced` is as for `certify_some`."""
     n = space_for(batch, problems, reduced)
@@ -279,17 +279,17 @@ def rank_labellings(
     floats, ints = np.zeros(together(n_floats)), np.zeros(together(n_ints), dtype=np.int64)
     work, kept_cost, for_dual, for_tree, way_total, way_smallest = split(floats, n_floats)
     kept, trial, labels, tree_indices, way_sum, way_end = split(ints, n_ints)
-    dual, tree = make_dual(n, for_dual, part(watch, 0, watch.size)), make_tree(n, 0, for_tree, tree_indices)
+    dual, tree = make_dual(n, for_dual, part(stop_flag, 0, stop_flag.size)), make_tree(n, 0, for_tree, tree_indices)
     left = Reduced(plan, Instance(small, kept_cost, work))
     way = Restoring(way_total, way_sum, way_end, way_smallest)
     facts, values = ranking.facts, ranking.values
     facts[N_FOUND], facts[RANKED_NODES], facts[RANKED_ALL] = 0, 0, 0
     values[CEILING], values[RANKED_BOUND] = np.inf, -np.inf
     _, size = cheapest(graph, cost, table, labels)
-    watch[AT] = 1
+    stop_flag[CURRENT] = 1
     if size < OVERFLOW:  # else sums may overflow
         slip = rounding(graph, size)
-        constant = eliminate(plan, cost, table, work, kept_cost, dual.watch)
+        constant = eliminate(plan, cost, table, work, kept_cost, dual.stop_flag)
         possible = constant < np.inf  # or nan: it was stopped
         if possible and small.order.size == 0:
             values[RANKED_BOUND] = constant - slip
@@ -313,7 +313,7 @@ def rank_labellings(
                 ranking.slot[x] = x
             facts[N_FOUND], values[CEILING] = 0, np.inf
             if small.order.size == 0:
-                facts[RANKED_ALL] = complete_all(instance, left, constant, labels, way, ranking, limits, dual.watch)
+                facts[RANKED_ALL] = complete_all(instance, left, constant, labels, way, ranking, limits, dual.stop_flag)
             else:
                 facts[RANKED_ALL] = dive_for_all(instance, left, dual, tree, labels, way, ranking, limits)
             if not facts[RANKED_ALL] or facts[N_FOUND] == k or values[CEILING] == np.inf:
@@ -321,5 +321,5 @@ def rank_labellings(
             near += 1 + near // 2
         if facts[N_FOUND] == k:  # where rounding is too large nothing is proved
             facts[RANKED_ALL] &= 16.0 * slip <= allowance(ranking.cost[k - 1], size)
-    watch[AT] = 0
-    keep((floats, ints, watch, given))
+    stop_flag[CURRENT] = 0
+    keep((floats, ints, stop_flag, given))

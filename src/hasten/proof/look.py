@@ -28,7 +28,7 @@ from hasten.proof.plan import BRIEF, ProofPlan, Work
 from hasten.proof.sweep.dual import n_messages
 from hasten.proof.sweep.multipliers import least_of
 from hasten.support.arrays import FloatArray, IntArray
-from hasten.support.clock import ALL
+from hasten.support.clock import STOP_ALL
 
 SHARE = 4  # variables for each broken factor at least, for repairing to pay
 MOST_BROKEN = 32  # factors in all, at most
@@ -94,7 +94,7 @@ def look(
 
 
 @driver
-def look_at_some(arrays: Arrays, problems: IntArray, state: State, watch: IntArray) -> None:
+def look_at_some(arrays: Arrays, problems: IntArray, state: State, stop_flag: IntArray) -> None:
     """Looks at some problems; a proved labelling replaces the one given, if it is cheaper."""
     batch, proofs = BatchArrays(*arrays), Proofs(*state)
     space, s = Space(0, 0, 0, 0, 0), -1
@@ -106,7 +106,7 @@ def look_at_some(arrays: Arrays, problems: IntArray, state: State, watch: IntArr
     floats, ints = np.empty(n_floats), np.zeros(n_ints, dtype=np.int64)
     scratch, labels = make_scratch(space, floats, ints)
     for p in problems:
-        if watch[ALL]:
+        if stop_flag[STOP_ALL]:
             proofs.facts[status.OUTCOME, p] = status.STOPPED
             continue
         graph, cost, table = graph_of(batch, p), costs_of(batch, p), tables_of(batch, p)
@@ -115,7 +115,7 @@ def look_at_some(arrays: Arrays, problems: IntArray, state: State, watch: IntArr
         if is_proved(found, bound, size):
             take_labels(batch, proofs, p, labels, found, step)
             take_bound(proofs, p, bound, size)
-    keep((floats, ints, watch))
+    keep((floats, ints, stop_flag))
 
 
 class Repair(NamedTuple):

@@ -23,7 +23,7 @@ from hasten.model.compiled import Compiled
 from hasten.proof.outcome import NOTHING_FIXED, OPEN, OUTCOME, STOPPED, Fixing, Proofs
 from hasten.support import clock as clocks
 from hasten.support.arrays import FloatArray, IntArray
-from hasten.support.clock import LONG, UNWATCHED, Clock, LeftBehindError, in_parallel, now
+from hasten.support.clock import LONG, NEVER_STOP, Clock, LeftBehindError, in_parallel, now
 from hasten.support.threads import Work as Planning
 
 MAX_SWEEPS = 100  # by default
@@ -190,14 +190,14 @@ class Work:
         batch = self.arrays if arrays is None else arrays
         short = seconds <= LONG if clock is None else seconds * clocks.SLOWNESS <= anyway
         if len(problems) == 1 and short:
-            driver((*batch,), problems, (*proofs,), *of_each, *shared, UNWATCHED)
+            driver((*batch,), problems, (*proofs,), *of_each, *shared, NEVER_STOP)
             return
         if clock is None:
             clock = self.clock = Clock()
 
         def run_some(begin_at: int, end_at: int) -> None:
             some = (each[begin_at:end_at] for each in of_each)
-            stop = UNWATCHED if short else clock.watch()
+            stop = NEVER_STOP if short else clock.stop_flag()
             driver((*batch,), problems[begin_at:end_at], (*proofs,), *some, *shared, stop)
 
         share = partial(in_parallel, run_some, len(problems), self.n_jobs)

@@ -148,7 +148,7 @@ def best_labellings(problem: Problem, k: int, plan: ProofPlan, clock: Clock) -> 
     for nodes in dict.fromkeys((min(MAX_NODES, max_nodes), max_nodes)):  # a short search first
         seconds = SPEED * (reduction.size * (sweeps + nodes) + reduction.n_sums)
         rank = k_best.rank_labellings
-        clock.run(partial(rank, arrays, reduction.addresses, sweeps, nodes, ONLY, found, clock.watch()), seconds)
+        clock.run(partial(rank, arrays, reduction.addresses, sweeps, nodes, ONLY, found, clock.stop_flag()), seconds)
         if facts[k_best.RANKED_ALL] or clock.stopped:
             break
     proved, bound = bool(facts[k_best.RANKED_ALL]), float(values[k_best.RANKED_BOUND])

@@ -27,7 +27,7 @@ from hasten.proof.sweep.sweeping import prove
 from hasten.proof.tally import count as count_rules
 from hasten.support.arrays import FloatArray
 from hasten.support.words import amount, count
-from hasten.trace.events import Belief, Call, Message, ProofStep, Recorder, Trace, Watcher
+from hasten.trace.events import Belief, Call, Hook, Message, ProofStep, Recorder, Trace
 
 MOST_SIZE = 1_000_000  # of a problem
 MOST_WORK = 4_000_000  # labels, tuples and sums to go through, interpreted, cuts aside: some ten seconds
@@ -58,7 +58,7 @@ def traced(
     work = reduction.n_sums + reduction.size * (n_sweeps + n_nodes) + (0 if full is None else 8 * full.n_sums)
     solution, watched = report.solutions.only(problem), work <= MOST_WORK
     if watched:
-        with recorder.watching():
+        with recorder.hooked():
             solution = certify(problem)
     return recorder.trace(solution, watched, step, n_sweeps, n_nodes)
 
@@ -82,7 +82,7 @@ class ProofRecorder(Recorder):
         self.beliefs: tuple[Belief, ...] = ()
         self.sweeping: tuple[FloatArray, FloatArray] | None = None  # the costs and tables that sweeps work on
 
-    def watchers(self) -> Mapping[Any, Watcher]:
+    def hooks(self) -> Mapping[Any, Hook]:
         """Returns the functions that are called in place of kernels."""
 
         sweep = partial(self._step, Step.SWEEP, self._tell_sweep)
@@ -123,7 +123,7 @@ class ProofRecorder(Recorder):
         ]
         return self.ended("Proof", explained, solution, beliefs=self.beliefs, watched=watched)
 
-    def _step(self, step: Step, tell: Tell, call: Call) -> Any:
+    def _step(self, step: Step, progress: Progress, call: Call) -> Any:
         """Runs a kernel that makes up a step, and writes the step down, unless there is nothing to tell."""
         if len(self.steps) == MOST_STEPS:
             self.steps.pop()
@@ -131,7 +131,7 @@ class ProofRecorder(Recorder):
         written = ProofStep(step.name.lower(), "", self.best, self.bound)
         self.steps.append(written)
         found = call.run()
-        written.text = tell(call, found) + written.text
+        written.text = progress(call, found) + written.text
         written.bound = self.bound
         if not written.text:
             self.steps = [each for each in self.steps if each is not written]
@@ -272,7 +272,7 @@ class ProofRecorder(Recorder):
         return f"Split: {self.name(call.v)} = {self.labels(call.v)[i]}." if i >= 0 else ""
 
 
-Tell = Callable[[Call, Any], str]  # of a call and its result; no words: the step is not written down
+Progress = Callable[[Call, Any], str]  # of a call and its result; no words: the step is not written down
 
 
 def tell_look(call: Call, found: Any) -> str:

@@ -26,7 +26,7 @@ from hasten.scale.run import DEFAULT, Engine, Job, Receipt, Run, Sharding, predi
 from hasten.scale.shards import Shard
 from hasten.scale.work import Answerer, Chunk, FlatWork, Work
 from hasten.speedup.predictor import Speedup
-from hasten.support.terminal import Tell, tell_nobody
+from hasten.support.terminal import Progress, no_progress
 from hasten.tasks.entity_relation.labelling import Labeller
 from hasten.tasks.entity_relation.tagger import Tagger
 
@@ -49,7 +49,7 @@ def predict(
     structures: Mapping[str, Structure] | None = None,
     workers: int | None = None,
     how: Sharding = DEFAULT,
-    tell: Tell = tell_nobody,
+    progress: Progress = no_progress,
 ) -> Run | Dataset:
     """Answers files into a directory, as a `Run` that can be resumed; or a dataset, as a dataset.
 
@@ -83,7 +83,7 @@ def predict(
         )
     if out is None:
         raise ProblemError("Say where the answers to files go: out=, a directory or URL that every node can write.")
-    return predict_shards(work, source, out, how=how, engine=on_ray(workers), tell=tell)
+    return predict_shards(work, source, out, how=how, engine=on_ray(workers), progress=progress)
 
 
 def connect(address: str | None = None, cores: int | None = None) -> bool:

@@ -28,7 +28,7 @@ from hasten.scale.work import Answerer, Bad, Counts, Work
 from hasten.speedup.audit import Agreement
 from hasten.speedup.state import Counters
 from hasten.support.checks import brief, check_whole
-from hasten.support.terminal import Pace, Tell, tell_nobody
+from hasten.support.terminal import Pace, Progress, no_progress
 from hasten.support.workers import in_processes
 
 FORMAT = "hasten.run/3"
@@ -193,18 +193,18 @@ def predict_shards(
     *,
     how: Sharding = DEFAULT,
     engine: Engine | None = None,
-    tell: Tell = tell_nobody,
+    progress: Progress = no_progress,
 ) -> Run:
     """Answers the records of files, or URLs, into a directory; what was done there before is kept."""
     place = places.plain(out)
     if how.format == "parquet":
         shards.columns(work.kind)  # pyarrow that is missing is told now
-    tell("Reading the input", None)
+    progress("Reading the input", None)
     todo = list(shards.plan(places.find(paths), how.size))
     job = Job(work, place, f".{how.format}", how.max_line, work.digest)
     manifest = Manifest(FORMAT, job.digest, how.format, how.max_line, how.size, todo)
     _agree(place, manifest)
-    run = _run(job, todo, engine or here(), how.max_bad, tell)
+    run = _run(job, todo, engine or here(), how.max_bad, progress)
     bad = [json.dumps(each._asdict()) + "\n" for each in run.bad]
     places.write(places.join(place, "bad.jsonl"), "".join(bad).encode())
     finished = {"counts": dict(run.counts), "bad": len(run.bad), "parts": [Path(each).name for each in run.files]}
@@ -212,7 +212,7 @@ def predict_shards(
     return run
 
 
-def _run(job: Job, todo: Sequence[Shard], engine: Engine, max_bad: int, tell: Tell) -> Run:
+def _run(job: Job, todo: Sequence[Shard], engine: Engine, max_bad: int, progress: Progress) -> Run:
     counts, bad, n_kept = Counts(), list[Bad](), 0
     n_lines, done, before, pace = sum(shard.n for shard in todo), 0, 0, Pace()
     for receipt in engine(job, todo):
@@ -221,7 +221,7 @@ def _run(job: Job, todo: Sequence[Shard], engine: Engine, max_bad: int, tell: Te
         n_kept += receipt.kept
         done += todo[receipt.shard].n
         before += todo[receipt.shard].n if receipt.kept else 0
-        tell("Answering records", done / max(1, n_lines), pace.words(done, n_lines, before))
+        progress("Answering records", done / max(1, n_lines), pace.words(done, n_lines, before))
         if len(bad) > max_bad:
             named = "\n".join(f"  {each}" for each in sorted(bad)[:NAMED])
             raise CorpusError(

@@ -27,7 +27,7 @@ from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.structure import Structure
 from hasten.speedup.predictor import Speedup
-from hasten.support.terminal import Pace, Tell, tell_nobody
+from hasten.support.terminal import Pace, Progress, no_progress
 from hasten.support.workers import in_processes
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.data.formats import format_of, read_corpus
@@ -168,7 +168,7 @@ def predict_stream(
     reading: Reading | None = None,
     *,
     jobs: int = 1,
-    tell: Tell = tell_nobody,
+    progress: Progress = no_progress,
 ) -> Counts:
     """Answers the sentences of one file into another, and returns what was done; `"-"` is standard input or output."""
     format, max_line, given = reading or Reading()
@@ -181,7 +181,7 @@ def predict_stream(
             for bad in done.bad:
                 faults.meet(CorpusError(bad.reason), bad.place)
             counts.update(done.counts)
-            tell("Labelling sentences", None, pace.words(counts["problems"]))
+            progress("Labelling sentences", None, pace.words(counts["problems"]))
             yield done.records
         if not counts["problems"] and not faults.n:
             raise CorpusError(f"{called(source)} has no sentence. Check that it is the right file.")

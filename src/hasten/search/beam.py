@@ -184,7 +184,7 @@ class BeamSearch(Searcher):
         recorder = BeamRecorder(problem, names, reference, ", ".join(said), self.width, self.theta)
         if self.reduce:
             recorder.keep_only(reduce(problem.structure.compiled).plan.keep.tolist())
-        with recorder.watching():
+        with recorder.hooked():
             found = self._search(as_batch(problem), 1)
         return recorder.trace(found.only(problem))
 

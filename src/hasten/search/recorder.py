@@ -15,7 +15,7 @@ from hasten.model.problem import Labels, Problem
 from hasten.model.solution import Solution
 from hasten.support.arrays import IntArray
 from hasten.support.words import count
-from hasten.trace.events import Call, Candidate, Choice, Recorder, SearchStep, Trace, Watcher
+from hasten.trace.events import Call, Candidate, Choice, Hook, Recorder, SearchStep, Trace
 
 MOST_WORK = 100_000_000  # numbers that a search handles, 5 in a microsecond: some twenty seconds
 
@@ -102,7 +102,7 @@ class BeamRecorder(Recorder):
         said += [] if self.reference is None else [HOW_REFERENCE]
         return said + ([HOW_THETA.format(theta_in_words(self.theta))] if self.theta < math.inf else [])
 
-    def watchers(self) -> Mapping[Any, Watcher]:
+    def hooks(self) -> Mapping[Any, Hook]:
         """Returns the method that is called in place of each kernel."""
         return {
             loop.advance: self._advance,

@@ -25,7 +25,7 @@ from hasten.support.arrays import IntArray
 from hasten.support.checks import brief
 from hasten.support.clock import now
 
-Progress = Callable[[int, int], object]  # how many are done, of how many
+OnProgress = Callable[[int, int], object]  # how many are done, of how many
 
 
 @runtime_checkable
@@ -149,7 +149,7 @@ def solve_all(
     *,
     time_limit: float | None = None,
     call_limit: float | None = None,
-    progress: Progress | None = None,
+    progress: OnProgress | None = None,
 ) -> Solutions:
     """Solves many problems, one after the other, and tells `progress` of each.
 

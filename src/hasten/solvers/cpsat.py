@@ -100,7 +100,7 @@ class CpSatSolver(ModelSolver):
             setattr(solver.parameters, option, value)
         if asked.deadline < math.inf:
             solver.parameters.max_time_in_seconds = max(0.0, asked.deadline - now())
-        if asked.stop.tells(solver.stop_search):
+        if asked.stop.on_set(solver.stop_search):
             return Outcome(Status.NO_TIME, bound=0.0)
         said = solver.solve(program)
         if said == cp_model.INFEASIBLE:

@@ -134,7 +134,7 @@ class Toulbar2Solver(ModelSolver):
             self._child = Child(network.__file__)
             finalize(self, self._child.end)
         child = self._child
-        if asked.stop.tells(partial(child.signal, signal.SIGVTALRM)):
+        if asked.stop.on_set(partial(child.signal, signal.SIGVTALRM)):
             return Found(None, stopped=True)
         said = child.ask([unary, functions, dict(self.native)])
         if said is None:

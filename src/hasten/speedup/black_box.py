@@ -19,7 +19,7 @@ from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Solutions, Source, Status
 from hasten.proof.certifier import Certifier
-from hasten.solvers import Progress, Solver, UserSolver, is_ours, solve_within
+from hasten.solvers import OnProgress, Solver, UserSolver, is_ours, solve_within
 from hasten.solvers.base import OnError, failed
 from hasten.speedup.effort import AIDED, ALONE, Effort, Schedule
 from hasten.speedup.parts import Limits
@@ -45,7 +45,7 @@ def prove_or_solve(
     found: Solutions | None = None,
     limits: Limits = UNLIMITED,
     n_jobs: int = 1,
-    progress: Progress | None = None,
+    progress: OnProgress | None = None,
     on_error: OnError = OnError.KEEP,
     schedule: Schedule | None = None,
 ) -> tuple[Solutions, int]:
@@ -62,7 +62,7 @@ def prove_or_solve(
     most = len(batch) if progress is None else CHUNK
     parts, calls, start = list[Solutions](), 0, 0
 
-    def tell(done: int, of: int) -> None:
+    def report(done: int, of: int) -> None:
         if progress is not None:
             progress(start + done, len(batch))
 
@@ -73,7 +73,7 @@ def prove_or_solve(
         proves, n = (True, left) if schedule is None else schedule.step(left)
         part = batch if n == len(batch) else batch.select(range(start, start + n))
         some = found if found is None or n == len(batch) else found.select(range(start, start + n))
-        tell(0, n)
+        report(0, n)
         began, seconds = now(), math.inf if limits.time_limit is None else limits.time_limit
         if proves:
             answers = _certify(part, some, limits, deadline, n_jobs)
@@ -86,14 +86,14 @@ def prove_or_solve(
         if schedule is not None and proves:
             schedule.proved(n)
         if n_open:
-            harder, show = limits.max_nodes is None and proves, tell if progress else None
+            harder, show = limits.max_nodes is None and proves, report if progress else None
             errors = on_error if proves else OnError.KEEP
             answers, more = solve_open(answers, solver, show, errors, (seconds, deadline), harder, clock)
         calls += more
         if schedule is not None and not schedule.end(answers, proves, n_open):
             continue
         parts.append(answers)
-        tell(n, n)
+        report(n, n)
         start += n
     return parts[0] if len(parts) == 1 else Solutions.joined(batch, parts), calls
 
@@ -152,7 +152,7 @@ def unlimited(max_nodes: int | None) -> Certifier:
 def solve_open(
     answers: Solutions,
     solver: Callable[[], Solver],
-    progress: Progress | None = None,
+    progress: OnProgress | None = None,
     on_error: OnError = OnError.KEEP,
     limits: tuple[float, float] = (math.inf, math.inf),
     harder: bool = False,
@@ -179,20 +179,20 @@ def solve_one(
     limits: tuple[float, float] = (math.inf, math.inf),
     harder: bool = False,
     clock: Clock = time.perf_counter,
-    tell: Callable[[Solution], None] | None = None,
+    on_better: Callable[[Solution], None] | None = None,
 ) -> tuple[Solution, bool]:
     """Asks the solver about one answer that is not optimal; returns the better one, and whether it was asked.
 
     `limits` are the seconds that it has, and the time (of `now`) when it must be done. `harder` is whether to branch
-    further before that where it pays, by a `clock`; where limited time is shared, `tell` is called with each better
-    answer of ours.
+    further before that where it pays, by a `clock`; where limited time is shared, `on_better` is called with each
+    better answer of ours.
     """
     until = min(now() + limits[0], limits[1])
     if until <= now():
         return out_of_time(found), False
     asked, started = solver(), clock()
     if harder and until < math.inf:
-        return take_turns(found, asked, on_error, until, tell)
+        return take_turns(found, asked, on_error, until, on_better)
     effort = Effort.of(found.problem.structure.compiled, asked.name)
     n_nodes = effort.n_further(len(found.problem.graph.row_low) > 0) if harder else 0
     if n_nodes:
@@ -217,7 +217,7 @@ def _ask(found: Solution, asked: Solver, on_error: OnError, seconds: float) -> S
 
 
 def take_turns(
-    found: Solution, asked: Solver, on_error: OnError, until: float, tell: Callable[[Solution], None] | None = None
+    found: Solution, asked: Solver, on_error: OnError, until: float, on_better: Callable[[Solution], None] | None = None
 ) -> tuple[Solution, bool]:
     """Shares the time that is left, which is limited, between our own improvement and the solver (`TURNS`).
 
@@ -229,7 +229,7 @@ def take_turns(
     whole, size = until - began, problem.graph.list_first[-1] + problem.graph.first[-1]
     hopeless = is_ours(asked) and BEGINNING * float(size) ** 1.5 > whole
     answers = Certifier(time_limit=whole).improving(problem, found)
-    answers.tell = tell
+    answers.on_better = on_better
     called, failure = False, None
     for ours, theirs in TURNS:
         improved = answers.within(ours * whole if called or hopeless else min(ours * whole, AT_FIRST))

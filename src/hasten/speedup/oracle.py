@@ -20,7 +20,7 @@ from hasten.model.batch import Batch
 from hasten.model.problem import Problem
 from hasten.model.solution import Answers, Solution, Solutions, Status
 from hasten.proof.certifier import Certifier
-from hasten.solvers import Progress, Solver, is_ours, make_solver, solve_all
+from hasten.solvers import OnProgress, Solver, is_ours, make_solver, solve_all
 from hasten.solvers.base import OnError, warn_of_failures
 from hasten.speedup.black_box import REMEDIES, prove_or_solve, prove_or_solve_one, solve_one, unlimited
 from hasten.speedup.effort import Effort, Schedule
@@ -97,7 +97,7 @@ class Oracle:
         made = self._made
         return None if made is None or made[0] is not self._speedup.solver else made[2]
 
-    def ask(self, batch: Batch, progress: Progress | None = None) -> tuple[Solutions, int]:
+    def ask(self, batch: Batch, progress: OnProgress | None = None) -> tuple[Solutions, int]:
         """Returns the answers of the black box, and the number of calls of the solver; says where it failed."""
         deadline = deadline_after(self._speedup.limits.call_limit)
         exact, calls = self.answers(batch, progress)
@@ -108,7 +108,7 @@ class Oracle:
             self.pool.learn(exact)
         return exact, calls
 
-    def answers(self, batch: Batch, progress: Progress | None = None) -> tuple[Solutions, int]:
+    def answers(self, batch: Batch, progress: OnProgress | None = None) -> tuple[Solutions, int]:
         """Returns the answers of the black box, without comparing it with our proofs, and leaves no trace."""
         speedup, limits, on_error = self._speedup, self._speedup.limits, OnError(self._speedup.trust.on_error)
         if not self.proves:
@@ -167,8 +167,8 @@ class Oracle:
         """
         if answers is not None:
             return answers, 0
-        with show_progress(quiet=not sys.stderr.isatty()) as tell:
-            found, calls = self.ask(batch, lambda done, of: tell("Labelling", done / of))
+        with show_progress(quiet=not sys.stderr.isatty()) as progress:
+            found, calls = self.ask(batch, lambda done, of: progress("Labelling", done / of))
         if len(batch) and found.has(Status.FAILED).all():
             raise SolverError(
                 f"The solver failed on all {count(len(batch), 'problem')}: there is nothing to learn from. The first "

@@ -4,9 +4,9 @@ A kernel, or a solver, holds the thread that runs it: no signal is handled and n
 that may take long runs in a thread of its own, while the caller waits. When time is up, or a signal raised an error, it
 is asked to stop; if it does not soon, it is left behind.
 
-A `Clock` does that for kernels, which look at a *watch* as they go: whether to stop ALL, the ONE problem to stop, and
-the problem that they are AT, counted from 1. (`hasten.jit`: these numbers are compiled into kernels.) UNTIL says when
-the clock stops them, in nanoseconds.
+A `Clock` does that for kernels, which read a *stop flag* as they go, an array of four numbers: whether to stop all
+problems, the one problem to stop, the problem that the kernel is at, counted from 1, and the deadline in nanoseconds.
+The positions of these numbers (`STOP_ALL`, ...) are compiled into kernels.
 
 Limits are for answering. Loading or compiling a kernel, which happens once, does not count: deadlines are times of
 `now`, which stands still meanwhile.
@@ -30,7 +30,7 @@ from hasten.support.threads import Work
 
 Result = TypeVar("Result")
 
-ALL, ONE, AT, UNTIL = 0, 1, 2, 3
+STOP_ALL, STOP_ONE, CURRENT, DEADLINE = 0, 1, 2, 3
 _FOREVER = 9e18  # nanoseconds
 MOMENT = 0.02  # seconds between two looks at the clock
 LONG = 0.2  # seconds: work that cannot take longer is not worth a thread that can be stopped
@@ -74,20 +74,20 @@ class Stop:
 
     def __init__(self) -> None:
         self._asked = threading.Event()
-        self._tell: Callable[[], object] = lambda: None
+        self._on_set: Callable[[], object] = lambda: None
 
     def set(self) -> None:
         """Asks the work to stop."""
         self._asked.set()
-        self._tell()
+        self._on_set()
 
     def is_set(self) -> bool:
         """Whether it was asked to stop."""
         return self._asked.is_set()
 
-    def tells(self, tell: Callable[[], object]) -> bool:
+    def on_set(self, call: Callable[[], object]) -> bool:
         """Says what to call when it is asked to stop from now on; returns whether it was asked before."""
-        self._tell = tell
+        self._on_set = call
         return self._asked.is_set()
 
 
@@ -128,12 +128,12 @@ def run_waiting(
     return work.result
 
 
-UNWATCHED = np.array([0, -1, 0, int(_FOREVER)])  # a watch that stops nothing, whoever shares it
+NEVER_STOP = np.array([0, -1, 0, int(_FOREVER)])  # a stop flag that is never set; all may share it
 
 
-def seconds_left(watch: IntArray) -> float:
-    """Returns how many seconds are left until the clock of a watch stops all."""
-    return 1e-9 * float(watch[UNTIL]) - now()
+def seconds_left(stop_flag: IntArray) -> float:
+    """Returns how many seconds are left until the clock of a stop flag stops all problems."""
+    return 1e-9 * float(stop_flag[DEADLINE]) - now()
 
 
 def deadline_after(seconds: float | None) -> float:
@@ -148,25 +148,27 @@ class Clock:
         self.each = math.inf if each is None else each
         self.began = now()
         self.deadline = deadline_after(together)
-        self._seen: list[tuple[IntArray, list[float]]] = []  # each watch, with what it was at, and since when
+        self._seen: list[
+            tuple[IntArray, list[float]]
+        ] = []  # each flag, the problem that its kernel is at, and since when
         self.stopped, self.stop = False, stop  # by time or from another thread, which asks for it by `stop`
-        if stop is not NEVER and stop.tells(self._stop):
+        if stop is not NEVER and stop.on_set(self._stop):
             self._stop()
 
     @property
     def shortest(self) -> float:
-        """How many seconds work may take that looks at no watch."""
+        """How many seconds work may take that reads no stop flag."""
         return min(self.each, self.deadline - now())
 
-    def watch(self) -> IntArray:
-        """Returns a watch for one more kernel."""
-        watch = np.array([0, 0, 0, int(min(1e9 * self.deadline, _FOREVER))])
-        self._seen.append((watch, [0, 0.0]))
-        watch[ALL] = self.stopped  # looked at after it was put on the list, so that none is missed
-        return watch
+    def stop_flag(self) -> IntArray:
+        """Returns a stop flag for one more kernel."""
+        stop_flag = np.array([0, 0, 0, int(min(1e9 * self.deadline, _FOREVER))])
+        self._seen.append((stop_flag, [0, 0.0]))
+        stop_flag[STOP_ALL] = self.stopped  # looked at after it was put on the list, so that none is missed
+        return stop_flag
 
     def run(self, work: Callable[[], None], seconds: float) -> None:
-        """Runs kernels that carry watches of this clock, and take so many seconds at most.
+        """Runs kernels that read stop flags of this clock, and take `seconds` at most.
 
         They stop at once when they are asked to, so none is left behind.
         """
@@ -180,16 +182,16 @@ class Clock:
 
     def _look(self) -> None:
         moment = now()
-        for watch, seen in list(self._seen):
-            if watch[AT] != seen[0]:
-                seen[:] = watch[AT], moment
+        for stop_flag, seen in list(self._seen):
+            if stop_flag[CURRENT] != seen[0]:
+                seen[:] = stop_flag[CURRENT], moment
             elif seen[0] and moment - seen[1] >= self.each:
-                watch[ONE] = seen[0]
+                stop_flag[STOP_ONE] = seen[0]
 
     def _stop(self) -> None:
         self.stopped, moment = True, int(1e9 * now())
-        for watch, _ in list(self._seen):
-            watch[ALL], watch[UNTIL] = 1, min(watch[UNTIL], moment)
+        for stop_flag, _ in list(self._seen):
+            stop_flag[STOP_ALL], stop_flag[DEADLINE] = 1, min(stop_flag[DEADLINE], moment)
 
 
 CHUNK = 1024  # problems at most between two chances to be interrupted

@@ -1,7 +1,8 @@
 """Printing: text that does nothing to a terminal, an output that may be full or closed, and progress.
 
-Progress is a bar for each stage of a long command in a terminal, a line for each anywhere else. What does the work is
-given a `Tell` and knows nothing of terminals. A stage begins when it is first named, and ends when another is.
+Progress is a bar for each stage of a long command in a terminal, and a line for each stage elsewhere. Functions that
+take long call a `Progress` and know nothing of terminals. A stage begins when it is first named, and ends when another
+is.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from hasten.support.files import unwritable
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import Progress, TaskID
+    from rich.progress import Progress as Bars
+    from rich.progress import TaskID
 
 
 def printable(text: object) -> str:
@@ -75,31 +77,31 @@ def all_printed() -> Iterator[None]:
 T = TypeVar("T")
 
 
-class Tell(Protocol):
-    """Is told how far the work has come."""
+class Progress(Protocol):
+    """A callback that reports how far the work has come."""
 
     def __call__(self, stage: str, share: float | None, note: str = "", /) -> None:
-        """Says which stage it is at, the share of it that is done, None where nobody knows, and more in words."""
+        """Reports a stage, the share of it that is done (None if it is not known), and a note."""
         ...
 
 
-def tell_nobody(stage: str, share: float | None, note: str = "", /) -> None:
-    """Tells nobody."""
+def no_progress(stage: str, share: float | None, note: str = "", /) -> None:
+    """Reports nothing."""
 
 
-def steps(tell: Tell, stage: str, things: Sequence[T]) -> Iterator[T]:
-    """Goes through things one by one, as a stage, and tells how many are done."""
+def steps(progress: Progress, stage: str, things: Sequence[T]) -> Iterator[T]:
+    """Yields things one by one, as a stage, and reports how many are done."""
     for n, thing in enumerate(things):
-        tell(stage, n / len(things))
+        progress(stage, n / len(things))
         yield thing
-    tell(stage, 1.0)
+    progress(stage, 1.0)
 
 
 @contextmanager
-def show_progress(console: Console | None = None, quiet: bool = False) -> Iterator[Tell]:
-    """Gives something to tell, and shows what it is told on a console, that of errors unless given, until the end."""
+def show_progress(console: Console | None = None, quiet: bool = False) -> Iterator[Progress]:
+    """Yields a `Progress` that is shown on a console, by default on standard error."""
     if quiet:
-        yield tell_nobody
+        yield no_progress
         return
     from rich import console as consoles  # takes long to load
     from rich import progress as bars
@@ -129,7 +131,7 @@ class _Lines:
 class _Bars:
     """A bar for each stage; one that is over stays full, with the time that it took."""
 
-    def __init__(self, progress: Progress) -> None:
+    def __init__(self, progress: Bars) -> None:
         self.progress, self.stage = progress, ""
         self.bar: TaskID | None = None
 

@@ -28,11 +28,11 @@ AT_EXIT = 5.0  # seconds that work nobody waits for has to end with the process
 class Work(Generic[Result]):
     """A call that another thread makes, an idle one or a new one; `ended` is set when it has returned or raised.
 
-    Then `tell` is called with the work.
+    Then `then` is called with the work.
     """
 
-    def __init__(self, call: Callable[[], Result], tell: Callable[[Work[Result]], object] = bool) -> None:
-        self._call, self._context, self.tell = call, copy_context(), tell
+    def __init__(self, call: Callable[[], Result], then: Callable[[Work[Result]], object] = bool) -> None:
+        self._call, self._context, self.then = call, copy_context(), then
         self.begun, self.ended = False, threading.Event()
         self._returned: Result | None = None
         self._raised: BaseException | None = None
@@ -76,7 +76,7 @@ class _Hand(threading.Thread):
                 _IDLE.append(self)
             _BUSY.discard(work)
             work.ended.set()
-            work.tell(work)
+            work.then(work)
             del work  # and what it returned
 
 

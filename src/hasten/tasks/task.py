@@ -16,7 +16,7 @@ from hasten.errors import HastenError
 from hasten.model.batch import Batch
 from hasten.model.solution import Solutions
 from hasten.support.forms import Tensors
-from hasten.support.terminal import Tell
+from hasten.support.terminal import Progress
 
 Text = TypeVar("Text")  # one input with its gold labels, whatever a task makes of it
 Baseline = Callable[[Batch], Solutions]
@@ -108,5 +108,5 @@ class Task(ABC, Generic[Text]):
         raise HastenError(f"{type(self).__name__} has no `of_content`, so {path} cannot be read. Write it.")
 
     @abstractmethod
-    def train(self, texts: Sequence[Text], *, seed: int, tell: Tell) -> Model[Text]:
+    def train(self, texts: Sequence[Text], *, seed: int, progress: Progress) -> Model[Text]:
         """Trains a model on labelled texts."""

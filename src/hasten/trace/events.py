@@ -1,6 +1,6 @@
 """The log of a search or a proof: its events as plain values, told as text, and the recorder that writes it down.
 
-Searches and proofs run their own kernels interpreted, and a recorder watches these (`hasten.jit.watching`).
+Searches and proofs run their own kernels interpreted, and a recorder watches these (`hasten.jit.tracing`).
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from hasten.jit.watching import Call as Call
-from hasten.jit.watching import Watcher as Watcher
-from hasten.jit.watching import watching
+from hasten.jit.tracing import Call as Call
+from hasten.jit.tracing import Hook as Hook
+from hasten.jit.tracing import hooked
 from hasten.kernels.search.nodes import theta_in_words
 from hasten.model.problem import Problem
 from hasten.model.solution import Solution, Status
@@ -368,13 +368,13 @@ class Recorder:
         self.eliminated: tuple[str, ...] = ()
         self.steps: list[Any] = []
 
-    def watchers(self) -> Mapping[Any, Watcher]:
+    def hooks(self) -> Mapping[Any, Hook]:
         """Returns the method that is called in place of each kernel."""
         raise TypeError(f"{type(self).__name__} does not say what it watches. Define watchers.")
 
-    def watching(self) -> AbstractContextManager[None]:
+    def hooked(self) -> AbstractContextManager[None]:
         """Watches the kernels that run within."""
-        return watching(self.watchers())
+        return hooked(self.hooks())
 
     def keep_only(self, variables: Sequence[int]) -> None:
         """Says which variables the graph at hand has; the others were minimised out."""

@@ -168,7 +168,7 @@ def test_a_seed_fixes_the_weights_and_progress_is_told():
         return (
             train_black_box("independent", sentences, TASK, **how),
             train_black_box(
-                "structured", sentences, TASK, **how, tell=lambda stage, share, note="": told.append(share)
+                "structured", sentences, TASK, **how, progress=lambda stage, share, note="": told.append(share)
             ),
         )
 

@@ -28,7 +28,7 @@ def more(tmp_path):
 
 
 def listening(told):
-    return Reading(tell=lambda stage, share, note="": told.append(stage))
+    return Reading(progress=lambda stage, share, note="": told.append(stage))
 
 
 def test_a_labelled_file_keeps_its_labels_and_additional_text_loses_them(corpus, more):

@@ -12,7 +12,7 @@ from hasten.errors import CorpusError
 from hasten.model.solution import Solutions
 from hasten.paper.experiment import Experiment
 from hasten.paper.methods import PAPER_ROWS, PAPER_THETAS, Reference, SentenceTestSet
-from hasten.support.terminal import tell_nobody
+from hasten.support.terminal import no_progress
 from hasten.tasks.entity_relation.data.corpora import Corpora
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.data.synthetic import generate
@@ -145,7 +145,7 @@ def test_what_is_not_proved_is_solved_and_said_by_whom(sentences, monkeypatch):
         return Solutions.of(batch, found), len(found)
 
     task = EntityRelationTask()
-    model = train_black_box("independent", sentences[:40], task, seed=0, tell=tell_nobody)
+    model = train_black_box("independent", sentences[:40], task, seed=0, progress=no_progress)
     test_set = SentenceTestSet.of(task, model, sentences[40:50], Measuring())
     monkeypatch.setattr("hasten.tasks.evaluation.measuring.prove_or_solve", hardly)
     row = test_set.measure([test_set.certified("certified")], "Measuring", rounds=1)[0].row

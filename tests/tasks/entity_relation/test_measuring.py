@@ -11,7 +11,7 @@ from hasten.kernels.search.nodes import FORCED
 from hasten.paper.methods import SCORES, SentenceTestSet
 from hasten.search.beam import greedy
 from hasten.solvers import make_solver
-from hasten.support.terminal import tell_nobody
+from hasten.support.terminal import no_progress
 from hasten.tasks.entity_relation.data.corpora import (
     PAPER_RELATIONS,
     PAPER_SENTENCES,
@@ -96,7 +96,7 @@ def test_f1_of_nothing_is_one():
 
 def test_counts_of_sentences_add_up_to_the_f1_of_all():
     task, sentences = EntityRelationTask(), [each for each in generate(60, 0) if each.relations][:20]
-    model = train_black_box("independent", sentences, task, seed=0, tell=tell_nobody)
+    model = train_black_box("independent", sentences, task, seed=0, progress=no_progress)
     test_set = SentenceTestSet.of(task, model, sentences, Measuring())
     found = greedy()(test_set.batch)
     counts = test_set.counts(found)
@@ -108,7 +108,7 @@ def test_counts_of_sentences_add_up_to_the_f1_of_all():
 
 def test_a_solver_has_a_limit_and_a_row_says_what_it_did_not_solve():
     task, sentences = EntityRelationTask(), [each for each in generate(60, 0) if each.relations][:5]
-    model = train_black_box("independent", sentences, task, seed=0, tell=tell_nobody)
+    model = train_black_box("independent", sentences, task, seed=0, progress=no_progress)
     test_set = SentenceTestSet.of(task, model, sentences, Measuring(time_limit=1e-9))
     assert test_set.ilp.solver.time_limit == test_set.ilp.fresh().solver.time_limit == 1e-9
     assert test_set.by_ilp("ILP").about["note"] == "5 not solved within the limit"
@@ -185,7 +185,7 @@ def test_models_are_built_before_a_pass_and_each_problem_is_solved_once(monkeypa
 
     monkeypatch.setattr(ilps, "make_solver", make)
     task, sentences = EntityRelationTask(), [each for each in generate(60, 0) if each.relations][:6]
-    model = train_black_box("independent", sentences, task, seed=0, tell=tell_nobody)
+    model = train_black_box("independent", sentences, task, seed=0, progress=no_progress)
     test_set = SentenceTestSet.of(task, model, sentences, Measuring())
     sizes = Counter(test_set.batch.n_variables.tolist())
     ready = test_set.by_ilp("ILP").ready(test_set.shuffled(None))

@@ -27,7 +27,7 @@ from hasten.kernels.search.nodes import (
 )
 from hasten.proof.elimination.kernels import eliminate, plan_at, restore
 from hasten.support.arrays import FloatArray, IntArray, offsets
-from hasten.support.clock import ALL, AT
+from hasten.support.clock import CURRENT, STOP_ALL
 
 
 @driver
@@ -120,7 +120,7 @@ def search_reduced(batch: BatchArrays, reduced: IntArray, options: Options, prob
     beam = beam_in(floats, ints, n)
     kept, values = np.full(n.variables + 3, -1), np.zeros(n_work + n_kept)
     (kept_labels, never), no_weights = split(kept, (n.variables, 3)), np.zeros(0)
-    never[ALL], never[AT] = 0, 0  # a stop flag that stops nothing
+    never[STOP_ALL], never[CURRENT] = 0, 0  # a stop flag that stops nothing
     work, kept_cost = split(values, (n_work, n_kept))
     for p in problems:
         given, mine = instance_of(batch, p), labels_of(batch, found.labels, p)

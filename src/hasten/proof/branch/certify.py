@@ -22,7 +22,7 @@ from hasten.proof.outcome import Proofs, State, copy_labels, integral_gap, round
 from hasten.proof.sweep.dual import Dual, safe_bound, start_dual
 from hasten.proof.sweep.sweeping import FEW_OPEN, Known, prove
 from hasten.support.arrays import FloatArray, IntArray
-from hasten.support.clock import ALL, AT
+from hasten.support.clock import CURRENT, STOP_ALL
 
 
 class Reduced(NamedTuple):
@@ -63,9 +63,9 @@ def certify(
     """
     if size == np.inf:  # sums may overflow
         return status.OPEN, best_cost, -np.inf, status.ELIMINATE, 0, 0
-    left, small, watch = reduced.left, reduced.left.graph, scratch.dual.watch
+    left, small, stop_flag = reduced.left, reduced.left.graph, scratch.dual.stop_flag
     slip = rounding(instance.graph, size)
-    constant = eliminate(reduced.plan, instance.cost, instance.table, scratch.work, scratch.cost, watch)
+    constant = eliminate(reduced.plan, instance.cost, instance.table, scratch.work, scratch.cost, stop_flag)
     if constant != constant:  # it was stopped
         return status.OPEN, best_cost, -np.inf, status.ELIMINATE, 0, 0
     if constant == np.inf:
@@ -83,7 +83,7 @@ def certify(
     stop_at = FEW_OPEN if max_nodes else -1
     outcome, least, bound, n_sweeps = prove(left, few, scratch.dual, best_cost, known, scratch.trial, stop_at)
     step, ended, n_nodes = status.SWEEP, LIMIT, 0
-    if outcome == status.OPEN and max_nodes > 0 and not stopped(watch):
+    if outcome == status.OPEN and max_nodes > 0 and not stopped(stop_flag):
         step, nodes = status.BRANCH, min(effort.dive_nodes, max_nodes)
         if by_rows:
             nodes = min(nodes, DIVED // max(small.order.size, 1))
@@ -95,18 +95,18 @@ def certify(
     if outcome == status.OPEN and ended == LIMIT and by_rows:
         bound = max(bound, safe_bound(small, scratch.cost, scratch.work, scratch.dual))
         nodes = max_nodes - (n_nodes if effort.strict else n_nodes // SLOWER)
-        if (nodes > 0 or not effort.strict) and not stopped(watch):
+        if (nodes > 0 or not effort.strict) and not stopped(stop_flag):
             ended, least, more = search(left, scratch.dual, scratch.tight, nodes, least, known)
             n_nodes += more
     elif outcome == status.OPEN and ended == LIMIT:
-        if effort.max_sweeps > n_sweeps and not stopped(watch):
+        if effort.max_sweeps > n_sweeps and not stopped(stop_flag):
             few = effort.max_sweeps - n_sweeps
             outcome, least, higher, more = prove(left, few, scratch.dual, least, known, scratch.trial, -1)
             bound, n_sweeps = max(bound, higher), n_sweeps + more
         if outcome == status.OPEN:
             bound = max(bound, safe_bound(small, scratch.cost, scratch.work, scratch.dual))
             nodes = max_nodes - n_nodes
-            if nodes > 0 and not stopped(watch):
+            if nodes > 0 and not stopped(stop_flag):
                 ended, least, more = branch(left, scratch.dual, scratch.tree, effort, nodes, least, known)
                 n_nodes += more
     if outcome == status.INFEASIBLE or (ended == FINISHED and least == np.inf):
@@ -134,7 +134,7 @@ def certify_each(
     proofs: Proofs,
     reduced: IntArray,
     effort: Effort,
-    watch: IntArray,
+    stop_flag: IntArray,
     by_rows: bool,
     search: Search,
 ) -> None:
@@ -148,7 +148,7 @@ def certify_each(
     nodes = np.empty(n.kept if by_rows and effort.max_nodes > 0 else 0)
     work, cost, for_dual, for_tree, for_tight = split(floats, n_floats)
     kept, trial, restored, tree_indices, tight_indices = split(ints, n_ints)
-    dual = room.make_dual(n, for_dual, part(watch, 0, watch.size))
+    dual = room.make_dual(n, for_dual, part(stop_flag, 0, stop_flag.size))
     tree = room.make_tree(n, levels, for_tree, tree_indices)
     by_row = split(for_tight, (n.labels, n.rows)) + split(tight_indices, n_tight) + (part(nodes, 0, nodes.size),)
     scratch = Scratch(work, cost, dual, tree, kept, trial, restored, Tight(*by_row))
@@ -156,8 +156,8 @@ def certify_each(
     for x in range(problems.size):
         p = problems[x]
         given, floor, size = values[status.BEST, p], values[status.BOUND, p], values[status.SIZE, p]
-        watch[AT] = x + 1
-        if watch[ALL]:
+        stop_flag[CURRENT] = x + 1
+        if stop_flag[STOP_ALL]:
             facts[status.OUTCOME, p], values[status.BOUND, p] = status.STOPPED, min(floor, given)
             continue
         left = Instance(graph_at(reduced[x, 1]), cost, work)
@@ -165,7 +165,7 @@ def certify_each(
         outcome, best, bound, step, n_sweeps, n_nodes = certify(
             instance_of(batch, p), after, effort, scratch, mine, given, size, search
         )
-        if outcome == status.OPEN and stopped(scratch.dual.watch):
+        if outcome == status.OPEN and stopped(scratch.dual.stop_flag):
             outcome = status.STOPPED
         values[status.BEST, p], values[status.BOUND, p] = best, bound
         facts[status.OUTCOME, p], facts[status.STEP, p] = outcome, step
@@ -173,27 +173,27 @@ def certify_each(
         facts[status.LABELS_BY, p] = step if best != given or given == np.inf else status.GIVEN
         if values[status.BOUND, p] < floor:  # of an earlier step
             take_bound(proofs, p, floor, size)
-    watch[AT] = 0
-    keep((floats, ints, nodes, watch))
+    stop_flag[CURRENT] = 0
+    keep((floats, ints, nodes, stop_flag))
 
 
 @driver
 def certify_some(
-    arrays: Arrays, problems: IntArray, state: State, reduced: IntArray, effort: tuple[int, ...], watch: IntArray
+    arrays: Arrays, problems: IntArray, state: State, reduced: IntArray, effort: tuple[int, ...], stop_flag: IntArray
 ) -> None:
     """Certifies problems that elimination leaves open, but for those of `certify_ruled`.
 
-    `reduced` has, for each problem, the addresses of its plan and of the graph that it leaves. `watch` tells the
+    `reduced` has, for each problem, the addresses of its plan and of the graph that it leaves. `stop_flag` tells the
     calling thread which problem is worked on, counted from 1, and is told whether to stop.
     """
     batch, proofs = BatchArrays(*arrays), Proofs(*state)
-    certify_each(batch, problems, proofs, reduced, Effort(*effort), watch, False, search_nothing)
+    certify_each(batch, problems, proofs, reduced, Effort(*effort), stop_flag, False, search_nothing)
 
 
 @driver
 def certify_ruled(
-    arrays: Arrays, problems: IntArray, state: State, reduced: IntArray, effort: tuple[int, ...], watch: IntArray
+    arrays: Arrays, problems: IntArray, state: State, reduced: IntArray, effort: tuple[int, ...], stop_flag: IntArray
 ) -> None:
     """Certifies some problems of which elimination leaves rules alone, and many."""
     batch, proofs = BatchArrays(*arrays), Proofs(*state)
-    certify_each(batch, problems, proofs, reduced, Effort(*effort), watch, True, search_rows)
+    certify_each(batch, problems, proofs, reduced, Effort(*effort), stop_flag, True, search_rows)

@@ -221,7 +221,7 @@ def next_leaf(
             tree.free[v] = True  # labels are tried in the order of their costs: all later ones cost too much, too
             level -= 1
             continue
-        if n_nodes >= max_nodes or stopped(dual.watch):
+        if n_nodes >= max_nodes or stopped(dual.stop_flag):
             return LIMIT, Cursor(level, n_changed, n_rows_changed, n_nodes)
         n_nodes += 1
         tree.label[level], tree.limit[level] = i, tree.vector[graph.first[v] + i]
@@ -320,12 +320,12 @@ def branch(
     (graph, cost, table), dive_nodes = instance, effort.dive_nodes
     enough = graph.order.size + 1  # nodes of a dive without a choice: one that is cut short had a variable to split on
     outcome, best_cost, n_nodes = dive(instance, dual, tree, min(max(dive_nodes, enough), max_nodes), best_cost, known)
-    if outcome == FINISHED or n_nodes >= max_nodes or stopped(dual.watch):  # there may be nothing to split on
+    if outcome == FINISHED or n_nodes >= max_nodes or stopped(dual.stop_flag):  # there may be nothing to split on
         return outcome, best_cost, n_nodes
     level = 0
     open_level(graph, dual, tree, 0)
     while level >= 0:
-        if n_nodes >= max_nodes or stopped(dual.watch):
+        if n_nodes >= max_nodes or stopped(dual.stop_flag):
             return LIMIT, best_cost, n_nodes
         v = tree.split[level]
         i = cheapest_untried(graph, tree, level, v)
@@ -356,7 +356,7 @@ def branch(
         n_nodes += n
         if outcome == FINISHED:
             continue
-        if n_nodes >= max_nodes or stopped(dual.watch):  # there may be nothing to split on
+        if n_nodes >= max_nodes or stopped(dual.stop_flag):  # there may be nothing to split on
             return LIMIT, best_cost, n_nodes
         level += 1
         open_level(graph, dual, tree, level)

@@ -83,9 +83,9 @@ def dual_floats(n: Space) -> tuple[int, ...]:
 
 
 @inlined_kernel
-def make_dual(n: Space, floats: FloatArray, watch: IntArray) -> d.Dual:
+def make_dual(n: Space, floats: FloatArray, stop_flag: IntArray) -> d.Dual:
     """Returns a `Dual` within some floats."""
-    fields: tuple[Any, ...] = (*split(floats, dual_floats(n)), watch)
+    fields: tuple[Any, ...] = (*split(floats, dual_floats(n)), stop_flag)
     return d.Dual(*fields)
 
 

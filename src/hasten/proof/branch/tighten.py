@@ -107,10 +107,10 @@ def tighten_row(graph: Graph, r: int, tight: Tight) -> bool:
 
 
 @kernel
-def tighten_rows(graph: Graph, tight: Tight, watch: IntArray) -> bool:
+def tighten_rows(graph: Graph, tight: Tight, stop_flag: IntArray) -> bool:
     """Rules out labels that rows leave no room for, until no more can be; false if a row cannot hold."""
     again = True
-    while again and not stopped(watch):
+    while again and not stopped(stop_flag):
         again = False
         for r in range(graph.row_low.size):
             if tight.due[r]:
@@ -142,12 +142,12 @@ def tighten(graph: Graph, cost: FloatArray, dual: Dual, tight: Tight, enough: fl
     Where it is stopped, the node is not as tight as it could be, and a node without a choice may break a row.
     """
     bound, before = -np.inf, -np.inf
-    low, high, watch = dual.row_low, dual.row_high, dual.watch
-    node = Dual(dual.message, tight.multiplier, tight.belief, dual.marginal, low, high, dual.smallest, watch)
+    low, high, stop_flag = dual.row_low, dual.row_high, dual.stop_flag
+    node = Dual(dual.message, tight.multiplier, tight.belief, dual.marginal, low, high, dual.smallest, stop_flag)
     for _ in range(max_sweeps):
-        if not tighten_rows(graph, tight, watch):
+        if not tighten_rows(graph, tight, stop_flag):
             return np.inf
-        if stopped(watch):
+        if stopped(stop_flag):
             return bound
         update_rows(graph, tight.belief, tight.multiplier, dual.smallest)
         bound, off = sum_anew(graph, cost, cost, node, True)  # there are no tables
@@ -157,7 +157,7 @@ def tighten(graph: Graph, cost: FloatArray, dual: Dual, tight: Tight, enough: fl
         if n_out == 0 and not bound - before >= ENOUGH * (enough - bound):
             break
         before = bound
-    return bound if tighten_rows(graph, tight, watch) else np.inf
+    return bound if tighten_rows(graph, tight, stop_flag) else np.inf
 
 
 @kernel
@@ -195,7 +195,7 @@ def plunge(graph: Graph, tight: Tight, dual: Dual) -> bool:
             if v < 0:
                 break
             choose(graph, tight, v, at)
-            if not tighten_rows(graph, tight, dual.watch) or stopped(dual.watch):
+            if not tighten_rows(graph, tight, dual.stop_flag) or stopped(dual.stop_flag):
                 return False
         update_rows(graph, tight.belief, tight.multiplier, dual.smallest)
     return True
@@ -268,7 +268,7 @@ def search_rows(
     while True:
         enough = prune_from(best_cost, known, 0.0)
         bound, v, at = tighten(graph, cost, dual, tight, enough, SWEEPS), -1, -1
-        if stopped(dual.watch):  # part of the node may not have been looked at
+        if stopped(dual.stop_flag):  # part of the node may not have been looked at
             return LIMIT, best_cost, n_nodes
         if bound < enough:
             v, at = most_decided(graph, tight, True)

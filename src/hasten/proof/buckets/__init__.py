@@ -33,7 +33,7 @@ from hasten.proof.outcome import (
 )
 from hasten.proof.plan import ProofPlan, RecordPlan, Work
 from hasten.support.arrays import FloatArray, IntArray
-from hasten.support.clock import AT
+from hasten.support.clock import CURRENT
 
 RUN = 128  # entries of a run at most, but for variables of more labels
 SAME, IN_ORDER, SHUFFLED = 0, 1, 2  # how a run reads a table
@@ -139,12 +139,12 @@ def restore_buckets(plan: Buckets, cost: FloatArray, table: FloatArray, work: Fl
 
 @kernel
 def carry_out(
-    plan: Buckets, cost: FloatArray, table: FloatArray, work: FloatArray, run: Run, watch: IntArray
+    plan: Buckets, cost: FloatArray, table: FloatArray, work: FloatArray, run: Run, stop_flag: IntArray
 ) -> tuple[bool, float]:
     """Carries out all steps; returns whether it finished, and the least cost (of all steps without neighbours)."""
     total = 0.0
     for n in range(plan.variable.size):
-        if stopped(watch):
+        if stopped(stop_flag):
             return False, 0.0
         length, first = 1, plan.scope_first[n + 1]  # of a run, and the first neighbour that it goes through
         while first > plan.scope_first[n] and (length == 1 or length * plan.sizes[first - 1] <= RUN):
@@ -199,7 +199,7 @@ def fix(graph: Graph, cost: FloatArray, table: FloatArray, fixed: IntArray, labe
 
 @driver
 def eliminate_buckets(
-    arrays: Arrays, problems: IntArray, state: State, plans: IntArray, fixed: Fixed, watch: IntArray
+    arrays: Arrays, problems: IntArray, state: State, plans: IntArray, fixed: Fixed, stop_flag: IntArray
 ) -> None:
     """Certifies problems without rules; `plans` has the address of each one's plan for the variables not fixed."""
     batch, proofs, fixing = BatchArrays(*arrays), Proofs(*state), Fixing(*fixed)
@@ -211,10 +211,10 @@ def eliminate_buckets(
     floats, ints = np.empty(n_work + n_run), np.zeros(n_parts * (n_run + 2) + n_near + n, dtype=np.int64)
     work, line = split(floats, (n_work, n_run))
     shift, way, base, digit, labels = split(ints, (n_parts * n_run, n_parts, n_parts, n_near, n))
-    run, facts, stop = Run(shift, way, base, digit, line), proofs.facts, part(watch, 0, watch.size)
+    run, facts, stop = Run(shift, way, base, digit, line), proofs.facts, part(stop_flag, 0, stop_flag.size)
     for x in range(problems.size):
         p, plan = problems[x], buckets_at(plans[x])
-        watch[AT] = x + 1
+        stop_flag[CURRENT] = x + 1
         graph, cost, table = instance_of(batch, p)
         _, size = cheapest(graph, cost, table, labels)
         if stopped(stop):
@@ -237,5 +237,5 @@ def eliminate_buckets(
         restore_buckets(plan, cost, table, work, labels)
         take_labels(batch, proofs, p, labels, total_cost(graph, cost, table, labels), status.ELIMINATE)
         take_bound(proofs, p, constant - rounding(graph, size) - loss, size)
-    watch[AT] = 0
-    keep((floats, ints, watch))
+    stop_flag[CURRENT] = 0
+    keep((floats, ints, stop_flag))

@@ -23,18 +23,18 @@ from hasten.proof.eliminate import ELIMINATING
 from hasten.proof.outcome import Proofs, State, rule_out, take_bound, take_labels
 from hasten.proof.plan import ProofPlan, RecordPlan, Work
 from hasten.support.arrays import FloatArray, IntArray, sizes_of
-from hasten.support.clock import ALL, AT
+from hasten.support.clock import CURRENT, STOP_ALL
 
 
 @kernel
 def cut_one(
-    graph: Graph, network: Network, table: FloatArray, cut: Cut, size: float, watch: IntArray
+    graph: Graph, network: Network, table: FloatArray, cut: Cut, size: float, stop_flag: IntArray
 ) -> tuple[int, float, float]:
     """Cuts one problem that was read; returns the outcome, the cost of `cut.labels` (inf: not valid), and a bound."""
     forbid = 8.0 * size if size > 0.0 else 1.0  # no valid labelling costs more than `size`
     arcs = Arcs(network.arc_first, network.head, network.sister)
     build(graph, network, table, cut, forbid, arcs, False)
-    maximise(arcs, cut.flow, watch)
+    maximise(arcs, cut.flow, stop_flag)
     exists = True
     for v in range(graph.order.size):
         cut.labels[v] = cut.flip[v] if is_near(cut.flow, v) else 1 - cut.flip[v]
@@ -81,17 +81,17 @@ def plan_network(compiled: Compiled) -> RecordPlan | None:
 
 
 @driver
-def cut_some(arrays: Arrays, problems: IntArray, state: State, networks: IntArray, watch: IntArray) -> None:
+def cut_some(arrays: Arrays, problems: IntArray, state: State, networks: IntArray, stop_flag: IntArray) -> None:
     """Cuts some problems; `networks` has, for each, the address of its network. Problems that are no cut stay as is."""
     batch, proofs = BatchArrays(*arrays), Proofs(*state)
     n_floats, n_ints = sizes_for(networks, 1)
     floats, ints = np.empty(together(n_floats)), np.zeros(together(n_ints), dtype=np.int64)
     cut = make_cut(split(floats, n_floats), split(ints, n_ints))
-    values, facts, stop = proofs.values, proofs.facts, part(watch, 0, watch.size)
+    values, facts, stop = proofs.values, proofs.facts, part(stop_flag, 0, stop_flag.size)
     for x in range(problems.size):
         p = problems[x]
-        watch[AT] = x + 1
-        if watch[ALL]:
+        stop_flag[CURRENT] = x + 1
+        if stop_flag[STOP_ALL]:
             continue
         graph, network, table = graph_of(batch, p), network_at(networks[x]), tables_of(batch, p)
         size = read_variables(graph, network, costs_of(batch, p), table, cut)
@@ -110,5 +110,5 @@ def cut_some(arrays: Arrays, problems: IntArray, state: State, networks: IntArra
         take_bound(proofs, p, bound, size)
         if facts[status.OUTCOME, p] == status.OPEN and stopped(stop):
             facts[status.OUTCOME, p] = status.STOPPED
-    watch[AT] = 0
-    keep((floats, ints, watch))
+    stop_flag[CURRENT] = 0
+    keep((floats, ints, stop_flag))

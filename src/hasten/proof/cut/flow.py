@@ -186,7 +186,7 @@ def adopt(arcs: Arcs, flow: Flow, v: int) -> None:
 
 
 @kernel
-def maximise(arcs: Arcs, flow: Flow, watch: IntArray) -> bool:
+def maximise(arcs: Arcs, flow: Flow, stop_flag: IntArray) -> bool:
     """Finds a largest flow; false if it was stopped before."""
     n, ends = arcs.first.size - 1, flow.ends
     for x in range(5):
@@ -214,7 +214,7 @@ def maximise(arcs: Arcs, flow: Flow, watch: IntArray) -> bool:
             ends[N_ORPHANS] -= 1
             adopt(arcs, flow, w)
         n_paths += 1
-        if n_paths > most or (n_paths % LOOK == 0 and stopped(watch)):
+        if n_paths > most or (n_paths % LOOK == 0 and stopped(stop_flag)):
             return False
     return True
 

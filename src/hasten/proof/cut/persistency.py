@@ -40,7 +40,7 @@ from hasten.proof.outcome import (
 )
 from hasten.proof.plan import ProofPlan, RecordPlan, Work
 from hasten.support.arrays import IntArray
-from hasten.support.clock import ALL, AT
+from hasten.support.clock import CURRENT, STOP_ALL
 
 WORTH = 0.1  # of the tolerance of a proof: fixing may not lose more
 SLOWER = 4.0  # times as long as a cut
@@ -107,23 +107,23 @@ def take_sides(graph: Graph, cut: Cut) -> int:
 
 @driver
 def fix_some(
-    arrays: Arrays, problems: IntArray, state: State, networks: IntArray, given: Fixed, watch: IntArray
+    arrays: Arrays, problems: IntArray, state: State, networks: IntArray, given: Fixed, stop_flag: IntArray
 ) -> None:
     """Fixes labels of open problems without rules; `networks` has the address of each one's network."""
     batch, proofs, fixing = BatchArrays(*arrays), Proofs(*state), Fixing(*given)
     n_floats, n_ints = sizes_for(networks, 2)
     floats, ints = np.empty(together(n_floats)), np.zeros(together(n_ints), dtype=np.int64)
     cut = make_cut(split(floats, n_floats), split(ints, n_ints))
-    stop = part(watch, 0, watch.size)
+    stop = part(stop_flag, 0, stop_flag.size)
     for x in range(problems.size):
         p = problems[x]
-        watch[AT] = x + 1
+        stop_flag[CURRENT] = x + 1
         graph, cost, table = instance_of(batch, p)
         network, fixed, n = network_at(networks[x]), labels_of(batch, fixing.labels, p), graph.order.size
         fixing.loss[p] = 0.0
         for v in range(n):
             fixed[v] = UNFIXED
-        size = np.inf if watch[ALL] else read_variables(graph, network, cost, table, cut)
+        size = np.inf if stop_flag[STOP_ALL] else read_variables(graph, network, cost, table, cut)
         if size == np.inf or size < 0.0:  # other steps tell
             continue
         forbid = 8.0 * size if size > 0.0 else 1.0
@@ -148,5 +148,5 @@ def fix_some(
         take_bound(proofs, p, bound, size)
         if proofs.facts[status.OUTCOME, p] == status.PROVED:
             proofs.facts[status.STEP, p] = status.CUT
-    watch[AT] = 0
-    keep((floats, ints, watch))
+    stop_flag[CURRENT] = 0
+    keep((floats, ints, stop_flag))

@@ -208,14 +208,14 @@ def least_joint(plan: Plan, cost: FloatArray, table: FloatArray, work: FloatArra
 
 @kernel
 def eliminate(
-    plan: Plan, cost: FloatArray, table: FloatArray, work: FloatArray, kept_cost: FloatArray, watch: IntArray
+    plan: Plan, cost: FloatArray, table: FloatArray, work: FloatArray, kept_cost: FloatArray, stop_flag: IntArray
 ) -> float:
     """Carries a plan out: fills the derived tables and the costs of the rest; returns the constant part.
 
     Returns nan if it was stopped before the end.
     """
     for n in range(plan.variable.size):
-        if n % LOOK_AFTER == 0 and stopped(watch):
+        if n % LOOK_AFTER == 0 and stopped(stop_flag):
             return np.nan
         m = plan.form[n]
         if plan.joint[m] >= 0:

@@ -157,13 +157,13 @@ def minimise_many_lanes(plan: Plan, table: FloatArray, scratch: Lanes, n: int, m
 
 
 @kernel
-def eliminate_lanes(plan: Plan, table: FloatArray, scratch: Lanes, watch: IntArray) -> bool:
+def eliminate_lanes(plan: Plan, table: FloatArray, scratch: Lanes, stop_flag: IntArray) -> bool:
     """Carries out a plan that leaves nothing; the constant part of each problem is left in the first line.
 
     Returns whether it came to the end.
     """
     for n in range(plan.variable.size):
-        if n % LOOK_AFTER == 0 and stopped(watch):
+        if n % LOOK_AFTER == 0 and stopped(stop_flag):
             return False
         m = plan.form[n]
         if has_many_sums(plan, n, m):

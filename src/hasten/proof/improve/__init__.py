@@ -53,7 +53,7 @@ from hasten.proof.sweep.dual import start_dual, sweep
 from hasten.proof.sweep.sweeping import Known
 from hasten.proof.tally import TALLYING
 from hasten.support.arrays import FloatArray, IntArray
-from hasten.support.clock import AT, NEVER, Clock, now
+from hasten.support.clock import CURRENT, NEVER, Clock, now
 
 PRICE, MOVE, BRANCHING = 1, 2, 3  # tasks; before the first one all is set up
 COST, BEGUN, N_OWN = 0, 1, 2  # of what a slice leaves to the next: the least cost, and whether it has begun
@@ -93,17 +93,17 @@ def improve_some(
     space: tuple[int, ...],
     memory: tuple[FloatArray, IntArray],
     task: tuple[int, int, int],
-    watch: IntArray,
+    stop_flag: IntArray,
 ) -> None:
     """Takes up one problem where the last slice has left its memory, for a task: which, how much of it, and a seed."""
     if problems.size == 0:
         return
     batch, proofs, n, p = BatchArrays(*arrays), Proofs(*state), Space(*space), problems[0]
     (kind, amount, seed), levels, (floats, ints) = task, levels_for(n), memory
-    watch[AT] = 1
+    stop_flag[CURRENT] = 1
     reals, wholes = split(floats, scratch_floats(n)), split(ints, scratch_ints(n))
     (own, work, cost), (best, restored, trial, n_left, due) = reals[:3], wholes[:5]
-    dual = make_dual(n, reals[3], part(watch, 0, watch.size))
+    dual = make_dual(n, reals[3], part(stop_flag, 0, stop_flag.size))
     tight = Tight(dual.belief, dual.multiplier, n_left, due, trial, due, due, dual.belief)
     prices, piece = Prices(*reals[5:11]), Piece(*(wholes[5:20] + reals[11:15]))
     moves = Moves(*(wholes[20:22] + reals[15:]))
@@ -115,10 +115,10 @@ def improve_some(
     known, closed, least = Known(best, size, slip, gap), False, own[COST]
     small, mine = left.graph, labels_of(batch, proofs.labels, p)
     if own[BEGUN] == 0.0:
-        constant = eliminate(plan, instance.cost, instance.table, work, cost, dual.watch)
+        constant = eliminate(plan, instance.cost, instance.table, work, cost, dual.stop_flag)
         if constant != constant:  # it was stopped
-            watch[AT] = 0
-            keep((floats, ints, watch))
+            stop_flag[CURRENT] = 0
+            keep((floats, ints, stop_flag))
             return
         own[BEGUN], piece.random[0] = 1.0, 1 + seed % 2147483646
         least = own[COST] = np.inf
@@ -127,7 +127,7 @@ def improve_some(
         start_dual(small, cost, dual)
         start_prices(small, prices)
         keep_prices(small, dual, prices)
-        closed = constant == np.inf or not count_left(small, tight, 1) or not tighten_rows(small, tight, dual.watch)
+        closed = constant == np.inf or not count_left(small, tight, 1) or not tighten_rows(small, tight, dual.stop_flag)
     if values[status.BEST, p] < least:
         least = own[COST] = values[status.BEST, p]
         for x in range(plan.keep.size):
@@ -174,8 +174,8 @@ def improve_some(
         if closed:
             bound = max(bound, least if gap > 0.0 else prune_above(least, size, 2.0 * slip))
         take_bound(proofs, p, bound, size)
-    watch[AT] = 0
-    keep((floats, ints, watch))
+    stop_flag[CURRENT] = 0
+    keep((floats, ints, stop_flag))
 
 
 SEED = 7

@@ -166,7 +166,7 @@ def improve(
     graph = instance.graph
     n_variables, n_rows, scale, room, excess, cost = graph.order.size, graph.row_low.size, 1, 0.0, 0.0, 0.0
     work, until, from_best = 0, 0, True
-    while work < amount and not stopped(dual.watch):
+    while work < amount and not stopped(dual.stop_flag):
         if work >= until:
             until, from_best, excess = work + ROUND, not from_best and least < np.inf, 0.0
             if from_best:

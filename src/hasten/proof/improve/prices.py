@@ -85,7 +85,7 @@ def sweep_tables(graph: Graph, table: FloatArray, forward: bool, dual: Dual) -> 
             continue
         if not update_factor(graph, table, f, dual):
             return False
-        if x % 1024 == 1023 and stopped(dual.watch):
+        if x % 1024 == 1023 and stopped(dual.stop_flag):
             return True
     return True
 
@@ -139,14 +139,14 @@ def ascend(
     (graph, cost, table), values, trial = instance, prices.values, tight.labels
     if values[LEVEL] == -np.inf:
         for n in range(FIRST):
-            if stopped(dual.watch):
+            if stopped(dual.stop_flag):
                 break
             if not sweep(graph, table, n % 2 == 0, dual):
                 return True, best_cost
     for n in range(n_sweeps):
         if not sweep_tables(graph, table, n % 2 == 0, dual):
             return True, best_cost
-        if stopped(dual.watch):
+        if stopped(dual.stop_flag):
             break
         found = found_by(instance, dual, trial)
         if found < best_cost:
@@ -190,4 +190,4 @@ def look(instance: Instance, dual: Dual, tight: Tight, prices: Prices, best_cost
     enough = prune_from(best_cost, known, 0.0)
     if enough < np.inf:
         rule_out_expensive(graph, tight, enough - bound + 4.0 * off)
-    return not tighten_rows(graph, tight, dual.watch)
+    return not tighten_rows(graph, tight, dual.stop_flag)

@@ -127,7 +127,9 @@ def _logged(
     n_levels = max(1, min(len(small.order) + 1, MOST_KEPT // max(int(n_kept), 1)))
     said, used = np.empty(4 * most), np.zeros(2, dtype=np.int64)
     arrays, clock = (*arrays_of(problem),), Clock(None, 0.5 * left)
-    clock.run(lambda: log_proof(arrays, ONLY, reduction.addresses, effort, n_levels, (said, used), clock.watch()), 1e9)
+    clock.run(
+        lambda: log_proof(arrays, ONLY, reduction.addresses, effort, n_levels, (said, used), clock.stop_flag()), 1e9
+    )
     if not 0 < used[0] <= most or (complete and not used[1] and clock.shortest > 0.0):
         return None
     for v in _order(reduction):

@@ -30,7 +30,7 @@ from hasten.proof.elimination.kernels import eliminate, plan_at
 from hasten.proof.sweep.dual import Dual, push, quick_bound, start_dual, sum_anew, sweep
 from hasten.proof.sweep.multipliers import least_of
 from hasten.support.arrays import FloatArray, IntArray
-from hasten.support.clock import AT
+from hasten.support.clock import CURRENT
 
 OUT, SPLIT, CHILD, END, CLOSE, MOVE, PRICE = 0, 1, 2, 3, 4, 5, 6  # events
 COST, LEAF, TABLE = -1, -2, -3  # why labels go, or a node is done: or a row, or TABLE less a factor
@@ -137,7 +137,7 @@ def leave_all(instance: Instance, proof: Proof) -> bool:
     """Lets labels go that tables or rows leave no room for, around what has changed; whether the node is done."""
     graph, _, table = instance
     again, free, due = True, proof.tree.free, proof.tight.due
-    while again and not stopped(proof.dual.watch):
+    while again and not stopped(proof.dual.stop_flag):
         again = False
         for v in range(graph.order.size):
             if free[v]:
@@ -186,7 +186,7 @@ def visit(instance: Instance, proof: Proof, level: int, n_sweeps: int) -> bool:
             possible = sweep(graph, table, s % 2 == 0, dual)
             now = quick_bound(graph, dual)
             gap = goal.target - now if goal.target < np.inf else abs(now)
-            if not possible or stopped(dual.watch) or gap <= 0.0 or (s > 4 and now - before < GAIN * gap):
+            if not possible or stopped(dual.stop_flag) or gap <= 0.0 or (s > 4 and now - before < GAIN * gap):
                 break
             before = now
         raised, _ = sum_anew(graph, cost, table, dual, True)
@@ -252,7 +252,7 @@ def search(instance: Instance, proof: Proof) -> bool:
     if not open_node(graph, proof, 0, most_decided(graph, tight, False)[0]):
         return True
     while level >= 0:
-        if 4 * used[0] > proof.said.size or level + 2 > tree.split.size or stopped(dual.watch):
+        if 4 * used[0] > proof.said.size or level + 2 > tree.split.size or stopped(dual.stop_flag):
             used[0] = root
             say(proof, CLOSE, COST, 0, 0.0)
             return False
@@ -298,7 +298,7 @@ def log_proof(
     goal: tuple[float, float, int, int, int],
     n_levels: int,
     log: tuple[FloatArray, IntArray],
-    watch: IntArray,
+    stop_flag: IntArray,
 ) -> None:
     """Logs the proof of one problem, of which elimination leaves something: `reduced` has its plan and what is left."""
     batch, n = BatchArrays(*arrays), space_for(BatchArrays(*arrays), problems, reduced)
@@ -307,13 +307,13 @@ def log_proof(
     floats, ints = np.zeros(together(n_floats)), np.zeros(together(n_ints), dtype=np.int64)
     work, cost, for_dual, for_tree, told = split(floats, n_floats)
     indices, n_left, due = split(ints, n_ints)
-    dual, tree = make_dual(n, for_dual, part(watch, 0, watch.size)), make_tree(n, n_levels, for_tree, indices)
+    dual, tree = make_dual(n, for_dual, part(stop_flag, 0, stop_flag.size)), make_tree(n, n_levels, for_tree, indices)
     tight = Tight(dual.belief, dual.multiplier, n_left, due, tree.labels, tree.split, tree.chosen, tree.vector)
     said, used = part(log[0], 0, log[0].size), part(log[1], 0, log[1].size)
     proof = Proof(dual, tree, tight, told, Goal(*goal), said, used)
     plan, small, given = plan_at(reduced[0, 0]), graph_at(reduced[0, 1]), instance_of(batch, problems[0])
-    watch[AT] = 1
-    constant = eliminate(plan, given.cost, given.table, work, cost, dual.watch)
+    stop_flag[CURRENT] = 1
+    constant = eliminate(plan, given.cost, given.table, work, cost, dual.stop_flag)
     if constant == np.inf:
         say(proof, CLOSE, COST, 0, 0.0)
         used[1] = 1
@@ -322,5 +322,5 @@ def log_proof(
             cost[at] += constant
         start_dual(small, cost, dual)
         used[1] = search(Instance(small, cost, work), proof)
-    watch[AT] = 0
-    keep((floats, ints, log[0], log[1], watch))
+    stop_flag[CURRENT] = 0
+    keep((floats, ints, log[0], log[1], stop_flag))

@@ -24,7 +24,7 @@ from hasten.proof.outcome import OVERFLOW, Proofs, State, cheapest, rounding, ta
 from hasten.proof.plan import ProofPlan, RecordPlan, Work
 from hasten.proof.prune.kernels import MOST_NODES, Defaults, Left, defaults_at, prune
 from hasten.support.arrays import BoolArray, IntArray, sizes_of
-from hasten.support.clock import ALL, AT
+from hasten.support.clock import CURRENT, STOP_ALL
 
 LARGE = 1_000  # entries of a table from which on this is for a structure
 SPEED = 2e-8  # seconds that a label takes at most, nearly always
@@ -98,7 +98,7 @@ def find_defaults(compiled: Compiled, max_nodes: int) -> RecordPlan | None:
 
 
 @driver
-def prune_some(arrays: Arrays, problems: IntArray, state: State, plans: IntArray, watch: IntArray) -> None:
+def prune_some(arrays: Arrays, problems: IntArray, state: State, plans: IntArray, stop_flag: IntArray) -> None:
     """Prunes and searches some problems; `plans` has the address of each one's defaults."""
     batch, proofs = BatchArrays(*arrays), Proofs(*state)
     n_factors, n_variables, n_labels = 0, 0, 0
@@ -113,11 +113,11 @@ def prune_some(arrays: Arrays, problems: IntArray, state: State, plans: IntArray
     label, n, labels, best, order, place, digit = split(
         ints, (n_labels, n_variables, n_variables, n_variables, n_variables, n_variables, n_variables)
     )
-    left, stop = Left(gain, above, label, n, labels, best, order, place, digit), part(watch, 0, watch.size)
+    left, stop = Left(gain, above, label, n, labels, best, order, place, digit), part(stop_flag, 0, stop_flag.size)
     for x in range(problems.size):
         p = problems[x]
-        watch[AT] = x + 1
-        if watch[ALL]:
+        stop_flag[CURRENT] = x + 1
+        if stop_flag[STOP_ALL]:
             proofs.facts[status.OUTCOME, p] = status.STOPPED
             continue
         instance = instance_of(batch, p)
@@ -133,5 +133,5 @@ def prune_some(arrays: Arrays, problems: IntArray, state: State, plans: IntArray
         proofs.facts[status.N_NODES, p] += nodes
         take_labels(batch, proofs, p, labels, found, step)
         take_bound(proofs, p, found - 4.0 * rounding(graph, size), size)
-    watch[AT] = 0
-    keep((floats, ints, watch))
+    stop_flag[CURRENT] = 0
+    keep((floats, ints, stop_flag))

@@ -38,7 +38,7 @@ class Dual(NamedTuple):
     row_low: FloatArray  # (R,) scratch space: ranges
     row_high: FloatArray  # (R,)
     smallest: FloatArray  # (SPACE + NOTED V,) scratch space of multipliers
-    watch: IntArray  # (3,) the stop flag (`hasten.support.clock`)
+    stop_flag: IntArray  # (3,) the stop flag (`hasten.support.clock`)
 
 
 @kernel

@@ -151,7 +151,7 @@ def prove(
             break
         if n_sweeps > 8 and quick - before < FINE * allowance(quick, size):
             break
-        if stopped(dual.watch):
+        if stopped(dual.stop_flag):
             break
         before = quick
     return OPEN, best_cost, bound, n_sweeps

@@ -20,7 +20,7 @@ from hasten.proof.outcome import Proofs, State, rounding, rule_out, take_bound, 
 from hasten.proof.plan import BRIEF, ProofPlan, RecordPlan, Work
 from hasten.proof.tally.plan import Tally, plan_tally, tally_at
 from hasten.support.arrays import FloatArray, IntArray
-from hasten.support.clock import ALL
+from hasten.support.clock import STOP_ALL
 
 
 class Counted(NamedTuple):
@@ -145,7 +145,7 @@ TALLYING = Tallying()
 
 
 @driver
-def count_some(arrays: Arrays, problems: IntArray, state: State, tallies: IntArray, watch: IntArray) -> None:
+def count_some(arrays: Arrays, problems: IntArray, state: State, tallies: IntArray, stop_flag: IntArray) -> None:
     """Certifies some problems that were looked at or eliminated; `tallies` has the address of each one's tally."""
     batch, proofs = BatchArrays(*arrays), Proofs(*state)
     n_floats, n_variables = 0, 0
@@ -159,7 +159,7 @@ def count_some(arrays: Arrays, problems: IntArray, state: State, tallies: IntArr
     scratch = Counted(tables, labels, states)
     for x in range(problems.size):
         p, tally = problems[x], tally_at(tallies[x])
-        if watch[ALL]:
+        if stop_flag[STOP_ALL]:
             proofs.facts[status.OUTCOME, p] = status.STOPPED
             continue
         size = proofs.values[status.SIZE, p]
@@ -175,4 +175,4 @@ def count_some(arrays: Arrays, problems: IntArray, state: State, tallies: IntArr
         if rows_hold(graph, labels):
             take_labels(batch, proofs, p, labels, total_cost(graph, cost, table, labels), status.ELIMINATE)
         take_bound(proofs, p, bound - rounding(graph, size), size)
-    keep((floats, ints, watch))
+    keep((floats, ints, stop_flag))

@@ -16,7 +16,7 @@ from hasten.model.batch import Batch
 from hasten.support import forms
 from hasten.support.checks import brief
 from hasten.support.forms import Tensors, reading
-from hasten.support.terminal import Tell
+from hasten.support.terminal import Progress
 from hasten.tasks.entity_relation.data.corpus import JOINT, Relation, Sentence
 from hasten.tasks.entity_relation.data.formats import read_corpus
 from hasten.tasks.entity_relation.data.formats.jsonl import from_object, to_json
@@ -28,13 +28,15 @@ NEURAL = (BlackBox.NEURAL, BlackBox.NEURAL_STRUCTURED, BlackBox.NEURAL_LIKELIHOO
 Box = Any  # a `LinearScorer` or a `NeuralScorer`: only it can score what it has read
 
 
-def train_black_box(box: str, sentences: Sequence[Sentence], task: EntityRelationTask, *, seed: int, tell: Tell) -> Box:
+def train_black_box(
+    box: str, sentences: Sequence[Sentence], task: EntityRelationTask, *, seed: int, progress: Progress
+) -> Box:
     """Trains one of the black boxes of `BlackBox`."""
     if box in NEURAL:
         from hasten.tasks.entity_relation.neural.training import train_neural
 
-        return train_neural(box, sentences, task, seed=seed, tell=tell)
-    return training.train_black_box(box, sentences, task, seed=seed, tell=tell)
+        return train_neural(box, sentences, task, seed=seed, progress=progress)
+    return training.train_black_box(box, sentences, task, seed=seed, progress=progress)
 
 
 def read_black_box(path: str | os.PathLike[str], tensors: Tensors, about: Mapping[str, str]) -> Box:
@@ -111,10 +113,10 @@ class Extraction(Task[Sentence]):
         """Reads sentences in any format of ours."""
         return read_corpus(path)
 
-    def train(self, texts: Sequence[Sentence], *, seed: int, tell: Tell) -> ExtractionModel:
+    def train(self, texts: Sequence[Sentence], *, seed: int, progress: Progress) -> ExtractionModel:
         """Trains the model."""
         task = EntityRelationTask.induced(texts)
-        return ExtractionModel(task, train_black_box(self.training, texts, task, seed=seed, tell=tell))
+        return ExtractionModel(task, train_black_box(self.training, texts, task, seed=seed, progress=progress))
 
     def to_json(self, text: Sentence) -> Any:
         """Returns a sentence as our JSON lines have it."""

@@ -22,7 +22,7 @@ from hasten.support import forms
 from hasten.support.checks import brief, check_number
 from hasten.support.files import output_directory
 from hasten.support.forms import Tensors, digest_of, format_of, load_tensors, reading, save_tensors
-from hasten.support.terminal import Tell, tell_nobody
+from hasten.support.terminal import Progress, no_progress
 from hasten.tasks.entity_relation.data.corpus import Sentence, split
 from hasten.tasks.entity_relation.extraction import Box, read_black_box, train_black_box
 from hasten.tasks.entity_relation.labelling import Labelled, Labeller
@@ -67,7 +67,7 @@ class Tagger:
         width: int = 2,
         risk: float = 0.01,
         seed: int = 0,
-        tell: Tell = tell_nobody,
+        progress: Progress = no_progress,
     ) -> Tagger:
         """Trains a black box on labelled sentences, then fits a speedup to what it says of these and of unlabeled ones.
 
@@ -82,18 +82,18 @@ class Tagger:
         taught, fresh = labelled, unlabeled
         if not unlabeled and _n_held_out(len(labelled)) >= problems_needed(risk):
             fresh, taught = split(labelled, _n_held_out(len(labelled)) / len(labelled), seed)
-        scorer = train_black_box(black_box, taught, task, seed=seed, tell=tell)
+        scorer = train_black_box(black_box, taught, task, seed=seed, progress=progress)
         text = scorer.read([*taught, *fresh])
-        tell("Scoring the text to learn from", None)
+        progress("Scoring the text to learn from", None)
         batch = task.batch(text.n_entities, scorer.costs(text)[0])
-        tell("Learning the speedup", None)
+        progress("Learning the speedup", None)
         limits, trust = Limits(LEARNING_LIMIT, max_nodes=MAX_NODES), Trust(audit=0.0, min_agreement=None)
         speedup = Speedup(task.schema, answer=search, trust=trust, limits=limits, seed=seed)
         cut = len(batch) - min(_n_held_out(len(batch)), len(fresh) or len(batch))
         speedup.fit(batch.select(np.arange(cut)))
         note = ""
         if len(batch) - cut >= problems_needed(risk):
-            tell("Calibrating theta", None)
+            progress("Calibrating theta", None)
             chosen = speedup.calibrate(batch.select(np.arange(cut, len(batch))), risk=risk)
             search = replace(search, theta=chosen.theta)
             note = f"Search mode: {' '.join(str(chosen).splitlines()[:2])}."

@@ -63,14 +63,14 @@ class Comparison(Study):
             cut = min(max(1, round(SHARE * len(order))), len(order) - 1)
             numbers = np.sort(order[cut:])
             train, test = ([self.texts[n] for n in some] for some in (order[:cut], numbers))
-        model = self.task.train(train, seed=how.seed, tell=how.tell)
-        how.tell("Learning the speedup", None)
+        model = self.task.train(train, seed=how.seed, progress=how.progress)
+        how.progress("Learning the speedup", None)
         batch = model.batch(train)
         learner = Learner(WIDTHS[0], enforce=False, look_ahead=False, epochs=5, seed=how.seed)
         answer = Search(WIDTHS[0], enforce=False, look_ahead=False, guided=True, learner=learner)
         speedup = Speedup.paper(batch.structures[0].schema, answer=answer).fit(batch)
         ilp = Ilp(self.solver, self.time_limit)
-        tests = TextTestSet(ilp.answer(model.batch(test), how.tell), ilp, how, model, test, speedup)
+        tests = TextTestSet(ilp.answer(model.batch(test), how.progress), ilp, how, model, test, speedup)
 
         def findings() -> dict[str, Any]:
             batch = tests.batch

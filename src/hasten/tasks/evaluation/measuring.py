@@ -29,7 +29,7 @@ from hasten.solvers import Solver, make_solver
 from hasten.solvers.base import OnError
 from hasten.speedup.black_box import prove_or_solve
 from hasten.support.arrays import BoolArray, FloatArray, IntArray
-from hasten.support.terminal import Tell, steps, tell_nobody
+from hasten.support.terminal import Progress, no_progress, steps
 from hasten.tasks.evaluation.study import Measured, Measuring, Row, f1_of
 
 T = TypeVar("T")
@@ -56,7 +56,7 @@ def time_in_turns(
     runs: int,
     rounds: int = ROUNDS,
     seed: int = 0,
-    progress: Callable[[float], None] = lambda share: None,
+    report: Callable[[float], None] = lambda share: None,
 ) -> list[FloatArray]:
     """Returns the milliseconds of every method in each run; `first` says how long each took when it was tried."""
     rng = np.random.default_rng(seed)
@@ -64,7 +64,7 @@ def time_in_turns(
     times: list[list[list[float]]] = [[[] for _ in range(runs)] for _ in methods]
     for run in range(runs):
         for turn in range(rounds):
-            progress((run * rounds + turn) / (runs * rounds))
+            report((run * rounds + turn) / (runs * rounds))
             inputs = shuffled(rng)
             for n in rng.permutation(len(methods)).tolist():
                 if turn < takes_part[n]:
@@ -111,9 +111,9 @@ class Ilp:
             if prepare is not None:
                 prepare(problem)
 
-    def answer(self, batch: Batch, tell: Tell = tell_nobody) -> Solutions:
+    def answer(self, batch: Batch, progress: Progress = no_progress) -> Solutions:
         """Solves all problems, one after the other."""
-        problems = steps(tell, f"Solving by {self.name}", problems_of(batch))
+        problems = steps(progress, f"Solving by {self.name}", problems_of(batch))
         return Solutions.of(batch, [self.solve(problem) for problem in problems])
 
     def fresh(self) -> Ilp:
@@ -210,8 +210,8 @@ class TestSet(ABC):
 
     def measure(self, methods: Sequence[Method], stage: str, *, rounds: int = ROUNDS) -> list[Measured]:
         """Lets all methods answer, timed in turns, and returns a row for each."""
-        tell, inputs = self.how.tell, self.shuffled(None)
-        tell(stage, 0.0)
+        progress, inputs = self.how.progress, self.shuffled(None)
+        progress(stage, 0.0)
         answers = [each.ready(inputs)() if each.answers is None else each.answers for each in methods]
         compile_used()
         first = [timed(each.ready(inputs))[1] if each.answers is None else math.inf for each in methods]
@@ -222,9 +222,9 @@ class TestSet(ABC):
             runs=self.how.runs,
             rounds=rounds,
             seed=self.how.seed,
-            progress=lambda share: tell(stage, share),
+            report=lambda share: progress(stage, share),
         )
-        tell(stage, 1.0)
+        progress(stage, 1.0)
         return [
             self._measured(each, found, None if each.lazy else features, inference)
             for each, found, inference in zip(methods, answers, times, strict=True)
@@ -233,7 +233,7 @@ class TestSet(ABC):
     def by_size(self, searches: Mapping[str, Search], sizes: IntArray, unit: str) -> list[Row]:
         """Returns the microseconds that an input takes by its size, in batches; the ILP's from its measured passes."""
         found = []
-        for size in steps(self.how.tell, "Measuring by size", np.unique(sizes).tolist()):
+        for size in steps(self.how.progress, "Measuring by size", np.unique(sizes).tolist()):
             some = self.batch.select(np.flatnonzero(sizes == size))
             copies = some.select(np.tile(np.arange(len(some)), max(1, 2000 // max(1, int(some.variable_at[-1])))))
             ilp = [np.mean(self.ilp_ms[problem.n_variables]) for problem in problems_of(some)]

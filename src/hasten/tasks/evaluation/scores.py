@@ -28,7 +28,7 @@ from hasten.speedup.black_box import prove_or_solve
 from hasten.support.arrays import FloatArray
 from hasten.support.environment import package_version
 from hasten.support.files import write_whole
-from hasten.support.terminal import Tell, printable, tell_nobody
+from hasten.support.terminal import Progress, no_progress, printable
 from hasten.support.words import Html, count, join, tag
 from hasten.tasks.evaluation import page
 from hasten.tasks.evaluation.measuring import in_words
@@ -160,7 +160,7 @@ def evaluate(
     *,
     answer: Callable[[Batch], Solutions] | None = None,
     seed: int = 0,
-    tell: Tell = tell_nobody,
+    progress: Progress = no_progress,
 ) -> Evaluation:
     """Lets a model answer texts, any number of them, and compares that with their gold labels.
 
@@ -180,10 +180,10 @@ def evaluate(
             n_lost += -1 in places or not problem.check(np.array(places, dtype=np.int64)).valid
             is_solvers, failed = one.source is Source.SOLVER, one.values is None
             counts.update(n_valid=one.valid, n_proved=one.proved, n_by_solver=is_solvers, n_failed=failed)
-        tell("Answering", None, f"{tally.n:,}")
+        progress("Answering", None, f"{tally.n:,}")
     if not tally.n:
         raise CorpusError("There is nothing to evaluate on. Give texts with gold labels.")
-    tell("Comparing", None)
+    progress("Comparing", None)
     said = "All gold labels can be reached."
     if n_lost:
         what = "the gold labels of one text" if n_lost == 1 else f"the gold labels of {n_lost:,} texts"

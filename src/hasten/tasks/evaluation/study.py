@@ -22,7 +22,7 @@ from hasten.errors import CorpusError
 from hasten.solvers import package_of
 from hasten.support.arrays import FloatArray, IntArray
 from hasten.support.environment import package_version, processor
-from hasten.support.terminal import Tell, tell_nobody
+from hasten.support.terminal import Progress, no_progress
 
 Row = dict[str, Any]
 
@@ -115,7 +115,7 @@ class Measuring:
     time_limit: float = math.inf
     runs: int = 1
     seed: int = 0
-    tell: Tell = tell_nobody
+    progress: Progress = no_progress
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,16 +143,16 @@ class Study(ABC):
         for the first seed. Their `about` has more facts.
         """
 
-    def run(self, tell: Tell = tell_nobody) -> dict[str, Any]:
+    def run(self, progress: Progress = no_progress) -> dict[str, Any]:
         """Runs everything, and returns the content of `results.json`."""
         runs = max(1, round(self.runs / self.seeds))
         measured, tests, found = list[list[Measured]](), list[IntArray](), dict[str, Any]()
         for n in range(self.seeds):
 
             def tell_which(stage: str, share: float | None, note: str = "", /, n: int = n) -> None:
-                tell(f"Seed {n + 1} of {self.seeds}: {stage}", share, note)
+                progress(f"Seed {n + 1} of {self.seeds}: {stage}", share, note)
 
-            told = tell if self.seeds == 1 else tell_which
+            told = progress if self.seeds == 1 else tell_which
             rows, numbers, more = self.once(Measuring(self.solver, self.time_limit, runs, self.seed + n, told))
             measured.append(rows)
             tests.append(numbers)

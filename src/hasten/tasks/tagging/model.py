@@ -25,7 +25,7 @@ from hasten.model.structure import Structure
 from hasten.support import forms
 from hasten.support.arrays import FloatArray
 from hasten.support.forms import Tensors
-from hasten.support.terminal import Tell, tell_nobody
+from hasten.support.terminal import Progress, no_progress
 from hasten.support.threads import Cache
 from hasten.tasks.tagging.corpus import Tagged, from_object, read_tagged, tags_of, to_json
 from hasten.tasks.tagging.rules import Count, Never, Rules, read_rule
@@ -68,7 +68,7 @@ class TagModel(Model[Tagged]):
         epochs: int = 8,
         n_buckets: int = N_BUCKETS,
         seed: int = 0,
-        tell: Tell = tell_nobody,
+        progress: Progress = no_progress,
     ) -> TagModel:
         """Learns weights from tagged sentences; with `bio`, tags in IOB1 are read as BIO.
 
@@ -82,7 +82,9 @@ class TagModel(Model[Tagged]):
         place = {tag: i for i, tag in enumerate(tags)}
         text = read([sentence.words for sentence in known], n_buckets)
         gold = np.array([place[tag] for sentence in known for tag in sentence.tags or ()], dtype=np.int64)
-        words, pairs = train_weights(text, gold, found.forbidden, n_buckets, epochs=epochs, seed=seed, tell=tell)
+        words, pairs = train_weights(
+            text, gold, found.forbidden, n_buckets, epochs=epochs, seed=seed, progress=progress
+        )
         return cls(tags, words.astype(np.float32), pairs.astype(np.float32), found)
 
     def with_rules(self, rules: Sequence[str], *, bio: bool = False) -> TagModel:
@@ -254,9 +256,9 @@ class Tagging(Task[Tagged]):
         """Reads tagged sentences."""
         return read_tagged(path, self.format, self.column)
 
-    def train(self, texts: Sequence[Tagged], *, seed: int, tell: Tell) -> TagModel:
+    def train(self, texts: Sequence[Tagged], *, seed: int, progress: Progress) -> TagModel:
         """Trains an averaged perceptron."""
-        return TagModel.train(texts, self.rules, bio=self.bio, epochs=self.epochs, seed=seed, tell=tell)
+        return TagModel.train(texts, self.rules, bio=self.bio, epochs=self.epochs, seed=seed, progress=progress)
 
     def to_json(self, text: Tagged) -> Any:
         """Returns a sentence as an object of our JSON lines."""

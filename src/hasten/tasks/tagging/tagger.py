@@ -20,7 +20,7 @@ from hasten.support import forms
 from hasten.support.checks import check_limit, check_width
 from hasten.support.files import output_directory
 from hasten.support.forms import format_of, load_tensors, reading, save_tensors
-from hasten.support.terminal import Tell, tell_nobody
+from hasten.support.terminal import Progress, no_progress
 from hasten.tasks.evaluation.scores import Evaluation, evaluate
 from hasten.tasks.tagging.corpus import Tagged
 from hasten.tasks.tagging.model import TagModel
@@ -76,13 +76,13 @@ class SequenceTagger:
         bio: bool = False,
         epochs: int = 8,
         seed: int = 0,
-        tell: Tell = tell_nobody,
+        progress: Progress = no_progress,
     ) -> SequenceTagger:
         """Trains on tagged sentences; sentences without tags teach nothing.
 
         `rules` are written as `hasten.tasks.tagging.rules` says; with `bio`, an I-x must follow its B-x or I-x.
         """
-        return cls(TagModel.train(list(sentences), rules, bio=bio, epochs=epochs, seed=seed, tell=tell))
+        return cls(TagModel.train(list(sentences), rules, bio=bio, epochs=epochs, seed=seed, progress=progress))
 
     @property
     def tags(self) -> tuple[str, ...]:
@@ -114,10 +114,10 @@ class SequenceTagger:
             return BeamSearch(self.width)
         return Speedup(self.model.schema, solver=self.solver, limits=Limits(self.time_limit)).predict
 
-    def evaluate(self, sentences: Iterable[Tagged], *, tell: Tell = tell_nobody) -> Evaluation:
+    def evaluate(self, sentences: Iterable[Tagged], *, progress: Progress = no_progress) -> Evaluation:
         """Compares its tags with those that the sentences have."""
         known = (each for each in sentences if each.tags is not None)
-        return evaluate(self.model, known, answer=self._answerer(), tell=tell)
+        return evaluate(self.model, known, answer=self._answerer(), progress=progress)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes a file, whole or not at all; a tagger that is there already is replaced."""

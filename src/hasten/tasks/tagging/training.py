@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hasten.support.arrays import FloatArray, IntArray, offsets
-from hasten.support.terminal import Tell
+from hasten.support.terminal import Progress
 from hasten.tasks.text.words import (
     FLAGS,
     PREFIX2,
@@ -63,7 +63,14 @@ def _move(table: Averaged, rows: IntArray | Rows, columns: IntArray, sign: float
 
 
 def train_weights(
-    text: Text, gold: IntArray, forbidden: FloatArray, n_buckets: int, *, epochs: int = 8, seed: int = 0, tell: Tell
+    text: Text,
+    gold: IntArray,
+    forbidden: FloatArray,
+    n_buckets: int,
+    *,
+    epochs: int = 8,
+    seed: int = 0,
+    progress: Progress,
 ) -> tuple[FloatArray, FloatArray]:
     """Learns from the gold tags of all words; `forbidden` is inf for pairs of tags that may not follow each other.
 
@@ -77,7 +84,7 @@ def train_weights(
         order = random.permutation(known)
         for start in range(0, len(order), BATCH):
             if start % (64 * BATCH) == 0:
-                tell("Training the tagger", (epoch + start / len(order)) / epochs)
+                progress("Training the tagger", (epoch + start / len(order)) / epochs)
             some = order[start : start + BATCH]
             first = np.concatenate([[0], np.cumsum(lengths[some])])
             at = np.repeat(text.first[some] - first[:-1], lengths[some]) + np.arange(first[-1])
@@ -92,7 +99,7 @@ def train_weights(
                 _move(words, rows[wrong], tags[wrong, None], sign, step)
                 _move(pairs, tags[left], tags[left + 1], sign, step)
             step += 1
-    tell("Training the tagger", 1.0)
+    progress("Training the tagger", 1.0)
     return words.mean(step), pairs.mean(step)
 
 

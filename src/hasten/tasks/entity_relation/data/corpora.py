@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from hasten.errors import CorpusError
 from hasten.support.checks import brief
-from hasten.support.terminal import Tell, tell_nobody
+from hasten.support.terminal import Progress, no_progress
 from hasten.tasks.entity_relation.data.corpus import Sentence, split
 from hasten.tasks.entity_relation.data.formats import read_corpus
 from hasten.tasks.entity_relation.data.synthetic import generate
@@ -159,11 +159,11 @@ class Reading:
     no_relation: str | None = None
     faults: Faults | None = None
     max_line: int = MAX_LINE  # characters
-    tell: Tell = tell_nobody
+    progress: Progress = no_progress
 
     def sentences(self, path: Path) -> list[Sentence]:
         """Reads a file whole."""
-        self.tell(f"Reading {path.name}", None)
+        self.progress(f"Reading {path.name}", None)
         found = read_corpus(path, max_line=self.max_line, faults=self.faults)
         return list(found) if self.no_relation is None else [each.without(self.no_relation) for each in found]
 

@@ -19,7 +19,7 @@ from hasten.errors import CorpusError
 from hasten.proof.certifier import Certifier
 from hasten.sums import marginals
 from hasten.support.arrays import BoolArray, IntArray, offsets
-from hasten.support.terminal import Tell
+from hasten.support.terminal import Progress
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.neural.black_box import NeuralScorer, flat
 from hasten.tasks.entity_relation.neural.encoder import vectors_of
@@ -41,7 +41,7 @@ Loss = Callable[[EntityRelationTask, Tensor, Tensor, IntArray, IntArray], Tensor
 
 
 def train_neural(
-    training: str, sentences: Sequence[Sentence], task: EntityRelationTask, *, seed: int, tell: Tell
+    training: str, sentences: Sequence[Sentence], task: EntityRelationTask, *, seed: int, progress: Progress
 ) -> NeuralScorer:
     """Trains a network on labelled sentences."""
     known = [sentence for sentence in sentences if sentence.spans]
@@ -49,7 +49,7 @@ def train_neural(
         raise CorpusError("There is nothing to learn from. Give labelled sentences that have entities.")
     text, labels = NeuralText.of(known), [gold(each, task.entity_labels, task.relation_labels) for each in known]
     loss = LOSSES[BlackBox(training)]
-    tell("Encoding the sentences", None)
+    progress("Encoding the sentences", None)
     vectors_of(text.words)  # which keeps them
     with torch.random.fork_rng(devices=()):
         torch.manual_seed(seed)
@@ -62,7 +62,7 @@ def train_neural(
             optimizer, lambda step: min(1.0, (step + 1) / warm_up) * (1 - step / n_steps)
         )
         for epoch in range(EPOCHS):
-            tell("Training the black box", epoch / EPOCHS)
+            progress("Training the black box", epoch / EPOCHS)
             order = drawn.permutation(len(known))
             for some in np.split(order, range(AT_ONCE, len(order), AT_ONCE)):
                 n = text.n_entities[some]

@@ -18,7 +18,7 @@ from hasten.errors import CorpusError
 from hasten.jit import driver
 from hasten.proof.certifier import Certifier
 from hasten.support.arrays import BoolArray, FloatArray, IntArray, offsets
-from hasten.support.terminal import Tell, tell_nobody
+from hasten.support.terminal import Progress, no_progress
 from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.scoring.black_box import LinearScorer, all_variables, check_n_buckets, score_variables
 from hasten.tasks.entity_relation.scoring.features import MAX_FEATURES, Text, intern, variable_features
@@ -125,11 +125,11 @@ def train_black_box(
     epochs: int | None = None,
     n_buckets: int = N_BUCKETS,
     seed: int,
-    tell: Tell = tell_nobody,
+    progress: Progress = no_progress,
 ) -> LinearScorer:
     """Trains the black box of a task, in one of the ways of `Training`."""
     check_n_buckets(n_buckets)
-    tell(TRAINING, 0.0)
+    progress(TRAINING, 0.0)
     names = task.entity_labels, task.relation_labels
     labels = [gold(sentence, *names) for sentence in sentences]
     if not any(each.size for each in labels):
@@ -140,15 +140,15 @@ def train_black_box(
     lessons = Lessons(text, problem_ids, variable_ids, np.concatenate(labels), is_entity, related)
     tables, random = tuple(Averaged.of(n_buckets, len(each)) for each in names), np.random.default_rng(seed)
     if training == Training.INDEPENDENT:
-        steps = _train_alone(lessons, tables, epochs or 8, random, tell)
+        steps = _train_alone(lessons, tables, epochs or 8, random, progress)
     else:
-        steps = _train_together(lessons, tables, task, epochs or 10, random, tell)
+        steps = _train_together(lessons, tables, task, epochs or 10, random, progress)
     entity, relation = (table.mean(n).astype(np.float32) for table, n in zip(tables, steps, strict=True))
     return LinearScorer(*names, entity, relation, training)
 
 
 def _train_alone(
-    lessons: Lessons, tables: Tables, epochs: int, random: np.random.Generator, tell: Tell
+    lessons: Lessons, tables: Tables, epochs: int, random: np.random.Generator, progress: Progress
 ) -> tuple[int, int]:
     """Trains each variable alone; costs are minus log-probabilities. Returns the steps of each table."""
     importance = [np.ones(tables[0].weights.shape[1]), np.full(tables[1].weights.shape[1], IMPORTANCE)]
@@ -159,12 +159,17 @@ def _train_alone(
             order = random.permutation(mine)
             learned = lessons.problem_ids[order], lessons.variable_ids[order], lessons.labels[order]
             learn_alone(lessons.text, *learned, counts, epoch * len(order), table)
-        tell(TRAINING, (epoch + 1) / epochs)
+        progress(TRAINING, (epoch + 1) / epochs)
     return epochs * len(examples[0]), epochs * len(examples[1])
 
 
 def _train_together(
-    lessons: Lessons, tables: Tables, task: EntityRelationTask, epochs: int, random: np.random.Generator, tell: Tell
+    lessons: Lessons,
+    tables: Tables,
+    task: EntityRelationTask,
+    epochs: int,
+    random: np.random.Generator,
+    progress: Progress,
 ) -> tuple[int, int]:
     """Trains with inference in the loop, some sentences at a time; costs are minus scores. Returns the steps.
 
@@ -187,5 +192,5 @@ def _train_together(
                 learned = where[0][mine], where[1][mine], labels[examples[mine]], found[mine]
                 learn_together(text, *learned, kind, step, table)
             step += 1
-        tell(TRAINING, (epoch + 1) / epochs)
+        progress(TRAINING, (epoch + 1) / epochs)
     return step, step

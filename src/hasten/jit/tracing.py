@@ -1,7 +1,7 @@
-"""Watching kernels: they run as the Python functions that they are, and watchers see each call.
+"""Tracing kernels: they run as plain Python functions, and hooks are called in place of some of them.
 
 Compiled code does not show what goes on inside. Interpreted, the same functions take the same steps, number by number,
-and each call of one kernel by another can be watched. So a trace shows what the search or the proof does, not a second
+and each call of one kernel by another can be seen. So a trace shows what the search or the proof does, not a second
 version of it. It takes about a thousand times as long.
 """
 
@@ -19,7 +19,7 @@ from hasten.jit.tiers import DRIVERS, Driver, function_of, interpreted, is_kerne
 
 
 class Namespaces:
-    """Copies of modules in which `make(copy, function)` stands for each kernel: watched, or compiled.
+    """Copies of modules in which `make(copy, function)` stands for each kernel: hooked, or compiled.
 
     A kernel calls others by the names of its module. So a module is copied, every kernel in it replaced, and the code
     of each kernel is run with the copy's names.
@@ -69,39 +69,39 @@ class Call:
         return self._kernel(**self.arguments | changed)
 
 
-Watcher = Callable[[Call], Any]  # is called in place of a kernel, and returns what the kernel should return
+Hook = Callable[[Call], Any]  # is called in place of a kernel, and returns what the kernel should return
 
-_WATCHED: ContextVar[Namespaces | None] = ContextVar("watched", default=None)
+_HOOKED: ContextVar[Namespaces | None] = ContextVar("hooked", default=None)
 _ONE_AT_A_TIME = Lock()
 
 
 @contextmanager
-def watching(watchers: Mapping[Any, Watcher]) -> Iterator[None]:
+def hooked(hooks: Mapping[Any, Hook]) -> Iterator[None]:
     """Interprets the drivers that are called within, in this thread and those that work for it.
 
-    Each watcher is called in place of its kernel. Other threads notice nothing, unless they watch as well: then they
+    Each hook is called in place of its kernel. Other threads notice nothing, unless they trace as well: then they
     wait.
     """
-    of = {function_of(kernel): watcher for kernel, watcher in watchers.items()}
+    of = {function_of(kernel): hook for kernel, hook in hooks.items()}
 
     def make(copy: FunctionType, function: FunctionType) -> Callable[..., Any]:
         return (lambda *args: of[function](Call(copy, args))) if function in of else copy
 
     with _ONE_AT_A_TIME:
         before = {driver: driver.func for driver in DRIVERS}
-        token = _WATCHED.set(Namespaces(make))
+        token = _HOOKED.set(Namespaces(make))
         try:
             for driver, run in before.items():
                 driver.point_to(partial(_run, driver, run))
             yield
         finally:
-            _WATCHED.reset(token)
+            _HOOKED.reset(token)
             for driver, run in before.items():
                 driver.point_to(driver.dispatcher or run)  # another thread may have compiled it
 
 
 def _run(driver: Driver, run: Callable[..., Any], *args: Any) -> Any:
-    kernels = _WATCHED.get()
+    kernels = _HOOKED.get()
     if kernels is None:
         return run(*args)
     with interpreted():
