@@ -194,7 +194,7 @@ def test_numbers_out_of_range_are_refused_at_once(arguments):
     assert arguments[1] in done.output
 
 
-def test_ctrl_c_says_that_nothing_half_done_was_left(tmp_path):
+def test_ctrl_c_leaves_no_incomplete_file(tmp_path):
     command = [sys.executable, "-m", "hasten.cli", "convert", "-", "out.jsonl"]
     process = subprocess.Popen(
         command,
@@ -214,7 +214,7 @@ def test_ctrl_c_says_that_nothing_half_done_was_left(tmp_path):
     assert [path.suffix for path in tmp_path.iterdir()] == [".part"]
     process.send_signal(signal.SIGINT)
     said = process.communicate(timeout=60)[1]
-    assert said == "Interrupted. Nothing half-done was left behind.\n"
+    assert said == "Interrupted. No incomplete file was left behind.\n"
     assert process.returncode == 130
     assert not list(tmp_path.iterdir())
 

@@ -1,4 +1,4 @@
-"""The command line: `hasten demo`, `reproduce`, `train`, `predict`, `evaluate`, `explain`, `convert`, `solve`, …"""
+"""The command line, `hasten`."""
 
 from __future__ import annotations
 
@@ -22,24 +22,18 @@ app = typer.Typer(
     help="Makes a trained structured predictor faster over its lifetime without losing its answers.",
     pretty_exceptions_enable=False,
 )
-for command in (
-    experiments.demo,
-    experiments.reproduce,
-    text.train,
-    text.predict,
-    text.evaluate,
-    text.explain,
-    text.convert,
-    experiments.compare,
-    programs.solve,
-    serving.serve,
-    experiments.bench,
-):
-    app.command(cls=Command)(command)
-app.add_typer(tagging.app, name="tag")
-app.add_typer(lifetime.app, name="journal")
-app.command("compile", cls=Command)(programs.compile_all)
-app.command(cls=Command)(programs.solvers)
+COMMANDS = {  # by the heading of the help that lists them
+    "Programs": (programs.solve, programs.solvers),
+    "Text": (text.train, text.predict, text.evaluate, text.explain, text.convert),
+    "Experiments": (experiments.demo, experiments.reproduce, experiments.compare, experiments.bench),
+    "Deployment": (serving.serve,),
+}
+for heading, commands in COMMANDS.items():
+    for command in commands:
+        app.command(cls=Command, rich_help_panel=heading)(command)
+app.command("compile", cls=Command, rich_help_panel="Deployment")(programs.compile_all)
+app.add_typer(lifetime.app, name="journal", rich_help_panel="Deployment")
+app.add_typer(tagging.app, name="tag", rich_help_panel="Text")
 
 
 def _version(value: bool) -> None:
@@ -51,14 +45,14 @@ def _version(value: bool) -> None:
 @app.callback()
 def options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """Makes a trained structured predictor faster over its lifetime without losing its answers."""
 
 
 class Interrupted(BaseException):
-    """Ctrl-C. It is not a KeyboardInterrupt, because Typer catches those and ends without a word."""
+    """Ctrl-C. Not a KeyboardInterrupt, because Typer catches those and exits without a message."""
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
@@ -66,24 +60,24 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def main() -> None:
-    """Runs the command line; what goes wrong on purpose is told in one line."""
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # unless somebody wants it ignored
+    """Runs the command line; an error of ours, or of a file, is printed in one line."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not where it is ignored, as under nohup
         signal.signal(signal.SIGINT, _interrupt)
     try:
         with all_printed():
             app()
-    except BrokenPipeError:  # nobody reads any more, as behind `| head`
+    except BrokenPipeError:  # the reader has gone, as in `| head`
         sys.exit(1)
     except (HastenError, OSError) as error:
-        said = str(error)
-        if not isinstance(error, HastenError):  # of a file that a task of one's own opens
+        message = str(error)
+        if not isinstance(error, HastenError):  # of a file that the user's own task opens
             if error.filename is None:
                 raise
-            said = f"{error.filename}: {error.strerror}. Check the path."
-        errors.print(f"[red]Error:[/] {escape(printable(said))}", highlight=False, soft_wrap=True)
+            message = f"{error.filename}: {error.strerror}. Check the path."
+        errors.print(f"[red]Error:[/] {escape(printable(message))}", highlight=False, soft_wrap=True)
         sys.exit(1)
     except Interrupted:
-        errors.print("Interrupted. Nothing half-done was left behind.")
+        errors.print("Interrupted. No incomplete file was left behind.")
         sys.exit(130)
 
 

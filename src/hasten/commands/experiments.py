@@ -1,4 +1,4 @@
-"""`hasten demo` and `hasten reproduce`, the paper's experiment; `hasten compare`, that of any task; `hasten bench`."""
+"""`hasten demo` and `reproduce`, the paper's experiment; `compare`, the same for any task; `bench`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rich.console import Console
 
 import hasten
 from hasten.commands import common
-from hasten.commands.common import MILLION, console, errors, passing_over, run_and_write
+from hasten.commands.common import MILLION, collected_faults, console, errors, run_and_write
 from hasten.errors import ProblemError
 from hasten.support.environment import named
 from hasten.support.files import output_directory
@@ -25,17 +25,15 @@ if TYPE_CHECKING:
 
 def demo(
     out: common.Out = Path("results/demo"),
-    n: Annotated[int, typer.Option("--sentences", min=20, help="Labelled synthetic sentences.")] = 1000,
-    full: Annotated[
-        bool, typer.Option("--full", help="Print every row, not only the four that tell the story.")
-    ] = False,
+    n: Annotated[int, typer.Option("--sentences", min=20, help="Number of labelled synthetic sentences.")] = 1000,
+    full: Annotated[bool, typer.Option("--full", help="Print all rows instead of four.")] = False,
     lifetime: Annotated[
         bool,
-        typer.Option("--lifetime", help="Instead, the life of a student in front of a slow extractor that drifts."),
+        typer.Option("--lifetime", help="Show a student in front of a slow extractor that drifts instead."),
     ] = False,
     seed: common.Seed = 0,
 ) -> None:
-    """The paper's example and its whole experiment on an embedded synthetic corpus, in about a minute."""
+    """Runs the paper's example and its experiment on a synthetic corpus, in about a minute."""
     if lifetime:
         from hasten.commands.lifetime import live
 
@@ -56,47 +54,48 @@ def reproduce(
     out: common.Out,
     unlabeled: common.Unlabeled = None,
     solver: common.IlpSolver = "highs",
-    runs: Annotated[int, typer.Option(min=1, help="How often each time is measured; the seeds share them.")] = 5,
+    runs: Annotated[int, typer.Option(min=1, help="Number of times that each row is timed, over all seeds.")] = 5,
     seed: common.Seed = 0,
-    seeds: Annotated[
-        int, typer.Option(min=1, help="Do all of it so often, with splits and learners of their own: mean ± deviation.")
-    ] = 1,
+    seeds: common.Seeds = 1,
     split: common.Lists = None,
     dev: common.Dev = None,
     test: common.Test = None,
-    epochs: Annotated[int, typer.Option(min=1, help="Passes over the unlabeled text, at most.")] = 5,
+    epochs: Annotated[int, typer.Option(min=1, help="Most passes over the unlabeled text.")] = 5,
     black_box: common.Box = BlackBox.STRUCTURED,
     induce: common.Induce = None,
     no_relation: common.NoRelation = None,
     skip_bad: common.SkipBad = False,
     max_line: common.MaxLine = 64,
-    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Threads that label the unlabeled text.")] = 1,
+    jobs: Annotated[
+        int, typer.Option("--jobs", "-j", min=1, help="Number of threads that label the unlabeled text.")
+    ] = 1,
     time_limit: common.TimeLimit = 60.0,
 ) -> None:
-    """The paper's whole experiment (§5) on a real corpus: its tables, ours, and a report to read.
+    """Runs the paper's experiment (§5) on a real corpus, and writes its tables as a report.
 
-    Without --split or --test, 70% of the labelled sentences train and 30% test, drawn. Where no text is unlabeled, a
-    fifth of the training sentences is used without its labels. The paper's own corpus, the 1,441 sentences of CoNLL04
-    that have a relation, is used as the paper did, and its figures stand beside ours there alone.
+    Without --split or --test, a random 70% of the labelled sentences are for training and 30% for testing. Without
+    --unlabeled, a fifth of the training sentences is used without its labels. On the paper's own corpus (the 1,441
+    sentences of CoNLL04 that have a relation) the sentences are used as in the paper, and the report has the paper's
+    figures beside ours.
     """
     from hasten.paper.experiment import Experiment
     from hasten.tasks.entity_relation.data.corpora import Corpora, Reading, Split
 
-    hasten.make_solver(solver)  # one that is not there is refused now
+    hasten.make_solver(solver)  # fails now if it is missing
     lists = Split.read(split) if split else None
     with output_directory(out):
-        with passing_over(skip_bad) as faults, show_progress(errors) as progress:
+        with collected_faults(skip_bad) as faults, show_progress(errors) as progress:
             reading = Reading(no_relation, faults, max_line * MILLION, progress)
             corpora = Corpora.read(corpus, unlabeled or [], dev=dev, test=test, reading=reading, seed=seed)
         settings: dict[str, Any] = {"solver": solver, "runs": runs, "seed": seed, "seeds": seeds, "epochs": epochs}
         settings |= {"split": lists, "black_box": black_box, "jobs": jobs, "time_limit": time_limit}
         experiment = Experiment.on(corpora, induce=induce, no_relation=no_relation, **settings)
-        common.tell_task(experiment.task, induce)
+        common.report_task(experiment.task, induce)
         _run_and_report(experiment, out)
 
 
 def _run_and_report(experiment: Experiment, out: Path, *, full: bool = True) -> None:
-    """Runs an experiment, shows every row or the story in short, and writes a report."""
+    """Runs an experiment, prints all rows or a short summary, and writes a report."""
     from hasten.paper.report import render, show_results, show_story
 
     def show(results: dict[str, Any], on: Console) -> None:
@@ -108,8 +107,8 @@ def _run_and_report(experiment: Experiment, out: Path, *, full: bool = True) -> 
 
 
 def compare(
-    task: Annotated[str, typer.Argument(metavar="MODULE:TASK", help="A task of your own (docs/new-task.md).")],
-    corpus: Annotated[str, typer.Argument(help="Labelled texts that the task reads.")],
+    task: Annotated[str, typer.Argument(metavar="MODULE:TASK", help="Your task (docs/new-task.md).")],
+    corpus: Annotated[str, typer.Argument(help="Labelled texts, in the format that the task reads.")],
     out: common.Out,
     solver: common.IlpSolver = "highs",
     runs: common.Runs = 3,
@@ -117,10 +116,10 @@ def compare(
     seeds: common.Seeds = 1,
     time_limit: common.TimeLimit = 60.0,
 ) -> None:
-    """Compares greedy search, beams, a speedup, certified answers and an ILP solver on a task of your own."""
+    """Compares greedy search, beams, a speedup, certified answers and an ILP solver on your own task."""
     from hasten.tasks.evaluation.comparison import Comparison
 
-    hasten.make_solver(solver)  # one that is not there is refused now
+    hasten.make_solver(solver)  # fails now if it is missing
     found = find_task(task)
     texts = list(found.read(corpus))
     settings: dict[str, Any] = {"solver": solver, "time_limit": time_limit, "runs": runs, "seed": seed, "seeds": seeds}
@@ -128,7 +127,7 @@ def compare(
 
 
 def run_comparison(comparison: Comparison, out: Path) -> None:
-    """Runs a comparison, shows its results, and writes them."""
+    """Runs a comparison, prints its results and writes a report."""
     from hasten.tasks.evaluation.comparison import render, show_comparison
 
     with output_directory(out):
@@ -136,7 +135,7 @@ def run_comparison(comparison: Comparison, out: Path) -> None:
 
 
 def find_task(name: str) -> Task[Any]:
-    """Returns the task that `module:name` stands for: a `Task`, or a class of one that needs no arguments."""
+    """Returns the `Task` named `module:name`; a class is called without arguments."""
     from hasten.tasks.task import Task
 
     found = named(name, "my_task:Weather")
@@ -147,17 +146,23 @@ def find_task(name: str) -> Task[Any]:
 
 
 def bench(
-    out: Annotated[Path, typer.Option("--out", "-o", help="Directory for tables, JSON and a page with plots.")] = Path(
+    out: Annotated[Path, typer.Option("--out", "-o", help="Directory for peers.json and peers.html.")] = Path(
         "results/peers"
     ),
-    family: Annotated[list[str] | None, typer.Option(help="Problem family; repeatable.")] = None,
-    size: Annotated[list[int] | None, typer.Option(min=1, help="Problem size; repeatable.")] = None,
-    peer: Annotated[list[str] | None, typer.Option(help="Peer to compare with; repeatable.")] = None,
-    n: Annotated[int | None, typer.Option("--problems", min=1, help="Problems of each size.")] = None,
-    corpus: Annotated[
-        Path | None, typer.Option(help="Adds real costs from a labelled corpus, in any format that `convert` reads.")
+    family: Annotated[list[str] | None, typer.Option(help="Family of problems. Repeatable. Default: all.")] = None,
+    size: Annotated[
+        list[int] | None, typer.Option(min=1, help="Size of problems. Repeatable. Default: each family's own sizes.")
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Few problems of one size a family: about a minute.")] = False,
+    peer: Annotated[
+        list[str] | None, typer.Option(help="Solver to compare with. Repeatable. Default: all that are installed.")
+    ] = None,
+    n: Annotated[int | None, typer.Option("--problems", min=1, help="Number of problems of each size.")] = None,
+    corpus: Annotated[
+        Path | None, typer.Option(help="Labelled corpus, to add problems with the costs of trained models.")
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Measure few problems of one size in each family, in about a minute.")
+    ] = False,
     seed: common.Seed = 0,
 ) -> None:
     """Measures hasten and other solvers side by side, on the same problems."""

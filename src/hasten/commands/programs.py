@@ -1,4 +1,4 @@
-"""`hasten solve`: programs in files. `hasten compile` and `hasten solvers`: what is on this machine."""
+"""`hasten solve`: programs in files. `hasten compile` and `hasten solvers`: this installation."""
 
 from __future__ import annotations
 
@@ -26,30 +26,33 @@ if TYPE_CHECKING:
 
 def solve(
     files: Annotated[
-        list[Path], typer.Argument(help="Programs: .mps, .lp, .wcsp, .cfn, .uai, .cnf or .wcnf, plain or .gz.")
+        list[Path], typer.Argument(help="Program files: .mps, .lp, .wcsp, .cfn, .uai, .cnf or .wcnf, plain or .gz.")
     ],
     time_limit: Annotated[
-        float | None, typer.Option(min=0.0, help="Seconds that each may take; then the best found has to do.")
+        float | None, typer.Option(min=0.0, help="Seconds for each program; then returns the best answer so far.")
     ] = None,
-    solver: Annotated[str, typer.Option(help="Who is asked where nothing is proved; auto asks the fastest.")] = "highs",
+    solver: Annotated[
+        str, typer.Option(help="Solver for problems that cannot be proved; auto takes the fastest.")
+    ] = "highs",
     out: Annotated[
         Path | None,
-        typer.Option(help="File for the values, a name and a value a line; for several programs, a directory."),
+        typer.Option(help="File for the values, one name and value a line; for several programs, a directory."),
     ] = None,
     certificate: Annotated[
         Path | None,
         typer.Option(
-            help="File for a proof of the answer that `python -m hasten.certificate` checks; for several, a directory."
+            help="File for a proof of the answer, to check with `python -m hasten.certificate`; for several programs, "
+            "a directory."
         ),
     ] = None,
-    describe: Annotated[bool, typer.Option("--describe", help="Say what was recognised.")] = False,
+    describe: Annotated[bool, typer.Option("--describe", help="Print the structure that was recognised.")] = False,
 ) -> None:
-    """Answers programs in files, whatever they state: objective, bound, gap, and how each answer was proved.
+    """Solves program files, and prints the objective, the bound, the gap and the proof of each.
 
-    Several files make a table, with the seconds that each took. The exit code is 3 where one is infeasible; 1 where one
-    runs out of time without any answer, the solver fails, or no certificate can be written.
+    For several files it prints a table with the seconds that each took. The exit code is 3 if a program is infeasible,
+    and 1 if one has no answer within its time limit, the solver fails, or no certificate can be written.
     """
-    hasten.make_solver(solver)  # one that is not there is refused now
+    hasten.make_solver(solver)  # fails now if it is missing
     targets = None if out is None else _paths(out, files)
     proofs = None if certificate is None else _paths(certificate, files, "proof")
     width, code = max(len(printable(file)) for file in files), 0
@@ -63,12 +66,12 @@ def solve(
             progress(f"Recognising {printable(file)}", None)
             about = program.describe()
             progress(f"Answering {printable(file)}", None)
-            answer = program.solve(solver=solver, time_limit=time_limit, on_better=_log(began))
+            answer = program.solve(solver=solver, time_limit=time_limit, on_better=_logger(began))
             seconds = time.perf_counter() - began
         found = answer.values_found is not None
         if not found:
             code = 1 if code == 1 or not answer.optimal else INFEASIBLE
-        gap = answer.gap if answer.gap > 1e-9 * max(1.0, abs(answer.objective)) else 0.0  # not what rounding leaves
+        gap = answer.gap if answer.gap > 1e-9 * max(1.0, abs(answer.objective)) else 0.0  # without rounding errors
         if describe:
             for line in about.split("\n"):
                 say(line)
@@ -88,53 +91,53 @@ def solve(
                 say(f"Wrote {printable(targets[n])}")
         if proofs is not None and (found or answer.optimal):
             try:
-                written = program.certificate(answer=answer, solver=solver, time_limit=time_limit)
-            except ProgramError as error:  # the other files may still have theirs
+                proof = program.certificate(answer=answer, solver=solver, time_limit=time_limit)
+            except ProgramError as error:  # the other programs may still have one
                 say(str(error))
                 code = 1
                 continue
-            written.save(proofs[n])
-            say(f"Wrote {printable(proofs[n])}: {_shown(written, program.statement.maximize)}")
+            proof.save(proofs[n])
+            say(f"Wrote {printable(proofs[n])}: {_statement(proof, program.statement.maximize)}")
     if targets is not None and len(files) > 1:
         say(f"Wrote the values to {printable(out or '')}")
     if code:
         raise typer.Exit(code)
 
 
-def _log(began: float) -> Callable[[float, float], None]:
-    """Returns what writes a line for each better answer, to standard error, as solvers do."""
+def _logger(began: float) -> Callable[[float, float], None]:
+    """Returns a function that writes a line for each better answer to standard error, as solvers do."""
 
-    def line(objective: float, bound: float) -> None:
+    def log(objective: float, bound: float) -> None:
         gap = abs(objective - bound) / max(1e-9, abs(objective))
         seconds, share = time.perf_counter() - began, f"{gap:.2%}" if gap < math.inf else "-"
         errors.print(
             f"{seconds:8.1f} s  objective {objective:<16.10g}  bound {bound:<16.10g}  gap {share}", highlight=False
         )
 
-    return line
+    return log
 
 
 def _how(answer: Answer) -> str:
-    """Returns how an answer came about, or why there is none."""
+    """Returns how an answer was found, or why there is none."""
     if answer.values_found is not None:
         return answer.how
     return f"{'Infeasible. ' if answer.optimal else ''}{answer.status} {answer.reason}".rstrip()
 
 
-def _shown(written: Certificate, maximize: bool) -> str:
-    """Returns what a certificate shows, in the model's own sense."""
-    if written.lower == math.inf:
-        return "no answer is possible"
-    limits = (0.0 - written.upper, 0.0 - written.lower) if maximize else (written.lower, written.upper)
-    is_open = " The proof stays open." if str(written).endswith("open.") else ""
-    return "{!r} ≤ optimum ≤ {!r}.{}".format(*limits, is_open)
+def _statement(proof: Certificate, maximize: bool) -> str:
+    """Returns the statement that a certificate proves, in the program's own sense."""
+    if proof.lower == math.inf:
+        return "no answer is possible."
+    bounds = f"{proof.lower!r} ≤ optimum ≤ {proof.upper!r}"
+    is_open = " The proof stays open." if str(proof).endswith("open.") else ""
+    if not maximize:
+        return f"{bounds}.{is_open}"
+    negated = f"{0.0 - proof.upper!r} ≤ optimum ≤ {0.0 - proof.lower!r}"
+    return f"{negated}.{is_open} The certificate minimises the negated objective: its checker prints {bounds}."
 
 
 def _paths(out: Path, files: Sequence[Path], ending: str = "sol") -> list[Path]:
-    """Returns where the values of each program go: a file or, for several, files in a directory, which can be written.
-
-    Two programs that would go to one file are refused.
-    """
+    """Returns an output file for each program, in a directory if there are several; refuses two of the same name."""
     if len(files) == 1:
         with output_directory(out.parent):
             if out.is_dir():
@@ -153,10 +156,10 @@ def _paths(out: Path, files: Sequence[Path], ending: str = "sol") -> list[Path]:
 
 
 def compile_all() -> None:
-    """Compiles every kernel now, so that nothing waits for it later: for images, clusters and continuous integration.
+    """Compiles all kernels in advance, for images, clusters and continuous integration.
 
-    Kernels are kept beside the package; where that cannot be written, in the user's cache directory. NUMBA_CACHE_DIR
-    names another place. What other versions left there is removed.
+    Kernels are cached beside the package or, if that cannot be written, in the user's cache directory.
+    NUMBA_CACHE_DIR names another directory. Kernels of other versions are removed.
     """
     from hasten.jit.cache import remove_old_files
     from hasten.jit.tiers import DRIVERS
@@ -167,11 +170,11 @@ def compile_all() -> None:
         compile_kernels(progress)
     say(f"{count(len(DRIVERS), 'driver')} compiled, {n_new} of them now.")
     if n_removed := remove_old_files():
-        say(f"Removed {count(n_removed, 'file')} that other versions left.")
+        say(f"Removed {count(n_removed, 'file')} of other versions.")
 
 
 def solvers() -> None:
-    """Lists the solvers, and how to install those that are missing."""
+    """Lists the solvers, and how to install the missing ones."""
     from hasten.solvers import package_of
 
     for name, installed in hasten.available_solvers().items():

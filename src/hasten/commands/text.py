@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import math
 import os
 from enum import StrEnum
+from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import hasten
 from hasten.commands import common
-from hasten.commands.common import MILLION, console, errors, passing_over, say, wrote
+from hasten.commands.common import MILLION, collected_faults, errors, say, wrote
 from hasten.errors import CorpusError
 from hasten.solvers import check_solver
 from hasten.speedup.parts import TextMode
-from hasten.support.files import output_directory
+from hasten.support.files import output_directory, write_whole
 from hasten.support.terminal import no_progress, show_progress
 from hasten.support.words import count
 from hasten.tasks.entity_relation.task import BlackBox
+
+if TYPE_CHECKING:
+    from hasten.scale.run import Run
+    from hasten.tasks.entity_relation.tagger import Tagger
 
 
 def train(
@@ -31,46 +37,54 @@ def train(
     induce: common.Induce = None,
     no_relation: common.NoRelation = None,
     skip_bad: common.SkipBad = False,
-    width: Annotated[int, typer.Option(min=1, help="Width of the beam in search mode.")] = 2,
+    width: Annotated[int, typer.Option(min=1, help="Beam width in search mode.")] = 2,
     risk: Annotated[float, typer.Option(min=0.0001, max=0.5, help="Share of answers that theta may change.")] = 0.01,
     seed: common.Seed = 0,
     max_line: common.MaxLine = 64,
 ) -> None:
-    """Trains a model for `hasten predict`.
+    """Trains a labeller of entities and relations.
 
-    It learns from all labelled sentences, those without relations too, or from those that --split lists for training.
-    Unlabeled text adds to them. Given a --dev file, or a split, it says how well the model does on the dev sentences,
-    or on the test sentences if there are none, as `hasten evaluate` does.
+    It learns from all labelled sentences, also from those without relations, or from the sentences that --split lists
+    for training; and from unlabeled text. With a --dev file or a split it also evaluates the model, on the dev
+    sentences or, if there are none, on the test sentences.
     """
     from hasten.tasks.entity_relation.data.corpora import Corpora, Reading, Split
+    from hasten.tasks.entity_relation.evaluating import evaluate as score
     from hasten.tasks.entity_relation.tagger import Tagger, check_place
     from hasten.tasks.entity_relation.task import EntityRelationTask
 
     check_place(out)
     lists = Split.read(split) if split else None
     with output_directory(out.parent):
-        with passing_over(skip_bad) as faults, show_progress(errors) as progress:
+        with collected_faults(skip_bad) as faults, show_progress(errors) as progress:
             reading = Reading(no_relation, faults, max_line * MILLION, progress)
             corpora = Corpora.read(corpus, unlabeled or [], dev=dev, reading=reading, seed=seed)
-        taught, tested, part = corpora.to_train(lists)
-        common.check_enough(len(taught), "labelled sentence")
-        task = EntityRelationTask.fitting(taught, induce=induce, no_relation=no_relation)
-        common.tell_task(task, induce)
+        sentences, held_out, part = corpora.to_train(lists)
+        common.check_enough(len(sentences), "labelled sentence")
+        task = EntityRelationTask.fitting(sentences, induce=induce, no_relation=no_relation)
+        common.report_task(task, induce)
         with show_progress(errors) as progress:
             how: dict[str, Any] = {"task": task, "black_box": black_box, "width": width, "risk": risk, "seed": seed}
-            tagger = Tagger.train(taught, corpora.unlabeled, progress=progress, **how)
+            tagger = Tagger.train(sentences, corpora.unlabeled, progress=progress, **how)
         tagger.save(out)
     n_unlabeled = count(len(corpora.unlabeled), "unlabeled sentence")
-    console.print(f"Trained on {count(len(taught), 'labelled sentence')} and {n_unlabeled}.")
-    common.tell_unreachable(taught, task)
-    if tested:
-        from hasten.tasks.entity_relation.evaluating import evaluate as judge
-
-        console.print(f"On the {count(len(tested), 'labelled sentence')} of {part}:", highlight=False)
-        common.show_evaluation(judge(tagger, tested, seed=seed))
+    say(f"Trained on {count(len(sentences), 'labelled sentence')} and {n_unlabeled}.")
+    common.warn_unreachable(sentences, task)
+    if held_out:
+        say(f"On the {count(len(held_out), 'labelled sentence')} of {part}:")
+        common.show_evaluation(score(tagger, held_out, seed=seed))
     if tagger.note:
         say(tagger.note)
     wrote(out, more=f". Label text with: hasten predict {out} INPUT.jsonl OUTPUT.jsonl")
+
+
+def _load(model: Path, source: str, mode: str, solver: str, time_limit: float) -> Tagger:
+    from hasten.tasks.entity_relation.tagger import FORMAT, Tagger
+
+    check_solver(solver)
+    common.check_model(model, FORMAT, source)
+    limit = None if math.isinf(time_limit) else time_limit
+    return Tagger.load(model).asking(mode, solver=solver, limits__time_limit=limit)
 
 
 class Engine(StrEnum):
@@ -85,15 +99,15 @@ def predict(
     source: Annotated[
         str,
         typer.Argument(
-            help="Sentences with spans, in any format; - for standard input. For shards: JSON lines or Parquet, a "
+            help="Sentences with spans, in any format; - is standard input. For shards: JSON lines or Parquet, as a "
             "file, a directory, a pattern or a URL."
         ),
     ],
     target: Annotated[
         str,
         typer.Argument(
-            help="Where labelled JSON lines go; - for standard output. With a / at its end, a directory of shards, "
-            "which can be resumed."
+            help="File for labelled JSON lines; - is standard output. A target that ends in / is a directory of "
+            "shards, and the run can be resumed."
         ),
     ],
     mode: common.Mode = TextMode.CERTIFIED,
@@ -102,43 +116,40 @@ def predict(
     format: common.Format = "auto",
     skip_bad: common.SkipBad = False,
     max_line: common.MaxLine = 64,
-    jobs: Annotated[
-        int, typer.Option("--jobs", "-j", min=1, help="Processes that share the work; answers do not change.")
-    ] = 1,
-    engine: Annotated[Engine, typer.Option(help="This machine, or a Ray cluster.")] = Engine.LOCAL,
+    jobs: common.Jobs = 1,
+    engine: Annotated[Engine, typer.Option(help="Run on this machine, or on a Ray cluster.")] = Engine.LOCAL,
     address: Annotated[
-        str | None, typer.Option(help="Of the Ray cluster; without it, Ray starts on this machine, with --jobs cores.")
+        str | None,
+        typer.Option(help="Address of the Ray cluster; without it, Ray starts on this machine and uses --jobs cores."),
     ] = None,
-    shard_size: Annotated[int, typer.Option(min=1, help="Sentences of a shard.")] = 20_000,
+    shard_size: Annotated[int, typer.Option(min=1, help="Sentences in a shard.")] = 20_000,
     max_bad: Annotated[
-        int, typer.Option(min=0, help="Sentences of shards that may be set aside, with the reason, in bad.jsonl.")
+        int, typer.Option(min=0, help="Bad sentences to set aside in bad.jsonl, with the reason, when writing shards.")
     ] = 1000,
 ) -> None:
-    """Labels the entities and relations of a stream of sentences, of any length, in constant memory.
+    """Labels the entities and relations of a stream of sentences, in constant memory.
 
-    Each line says whether its labels were proved optimal without the solver: "proved": true or false. Where time was
-    up, "optimal" is false. Where the solver failed, "failed" says why, and the labels are the best known without it, or
-    left out.
+    Each output line has "proved": true or false, for labels that are proved optimal without the solver. "optimal":
+    false marks a sentence whose time limit was reached. "failed" says why the solver failed; then the labels are the
+    best known without it, or missing.
 
-    Into a directory, the work is done shard by shard: the same command, given again, does what is left. With --engine
-    ray and a file as the target, the shards are kept beside it, in TARGET.shards, and put together at the end.
+    With a directory as the target, the work is done shard by shard, and the same command given again does the shards
+    that are left. With --engine ray and a file as the target, the shards are kept in TARGET.shards and merged at the
+    end.
     """
     from hasten.tasks.entity_relation.labelling import Labeller
-    from hasten.tasks.entity_relation.tagger import FORMAT, Tagger
 
-    check_solver(solver)
     common.check_apart(target, source, model)
-    common.check_model(model, FORMAT, source)
-    tagger = Tagger.load(model).asking(mode, solver=solver, limits__time_limit=common.seconds(time_limit))
+    labeller = Labeller(_load(model, source, mode, solver, time_limit))
     if address is not None and engine is not Engine.RAY:
         raise hasten.ProblemError("An address is for --engine ray. Add that, or leave out the address.")
-    run = None
+    run: Run | None = None
     if engine is Engine.RAY or target.endswith("/"):
-        from hasten.scale.run import Sharding, here, predict_shards
+        from hasten.scale.run import Sharding, on_this_machine, predict_shards
 
         if "-" in (source, target):
             raise CorpusError("A stream has no shards: name files, or leave out --engine ray.")
-        workers = here(jobs)
+        workers = on_this_machine(jobs)
         if engine is Engine.RAY:
             from hasten.ray.predicting import on_ray
 
@@ -147,9 +158,9 @@ def predict(
         how = Sharding(answers, shard_size, max_bad, max_line * MILLION)
         out = target if target.endswith("/") else f"{target}.shards"
         with show_progress(errors) as progress:
-            run = predict_shards(Labeller(tagger), source, out, how=how, engine=workers, progress=progress)
+            run = predict_shards(labeller, source, out, how=how, engine=workers, progress=progress)
             if not target.endswith("/"):
-                progress("Putting the shards together", None)
+                progress("Merging the shards", None)
                 run.merge(target)
         counts = run.counts
     else:
@@ -157,25 +168,26 @@ def predict(
 
         if target.endswith(".parquet"):
             raise CorpusError(f"{target} would hold JSON lines. Call it .jsonl, or add --engine ray for a table.")
-        with passing_over(skip_bad) as faults, show_progress(errors, quiet=target == "-") as progress:
+        with collected_faults(skip_bad) as faults, show_progress(errors, quiet=target == "-") as progress:
             reading = Reading(format, max_line * MILLION, faults)
-            counts = predict_stream(Labeller(tagger), source, target, reading, jobs=jobs, progress=progress)
+            counts = predict_stream(labeller, source, target, reading, jobs=jobs, progress=progress)
     labelled = count(counts["problems"], "sentence")
     say(f"Labelled {labelled}: {counts['proved']:,} proved, {counts['by_solver']:,} by the solver.", errors)
     if counts["late"]:
-        say(f"Time was up for {count(counts['late'], 'sentence')}: the best found had to do (--time-limit).", errors)
+        late = count(counts["late"], "sentence")
+        say(f"The time limit was reached on {late}, labelled with the best answer so far (--time-limit).", errors)
     if counts["failed"]:
         say(f"The solver failed on {count(counts['failed'], 'sentence')}; their lines say why.", errors)
     if run is not None and run.n_kept:
         say(f"{count(run.n_kept, 'shard')} of {len(run.files):,} had been finished before.", errors)
     if run is not None and run.bad:
-        place = os.path.join(run.out, "bad.jsonl")
-        say(f"Could not read {count(len(run.bad), 'sentence')}; {place} says which, and why.", errors)
+        listed = os.path.join(run.out, "bad.jsonl")
+        say(f"Could not read {count(len(run.bad), 'sentence')}; {listed} says which, and why.", errors)
 
 
 def evaluate(
     model: common.Model,
-    source: Annotated[str, typer.Argument(help="Labelled sentences, in any format; - for standard input.")],
+    source: Annotated[str, typer.Argument(help="Labelled sentences, in any format; - is standard input.")],
     out: common.EvaluationOut = None,
     mode: common.Mode = TextMode.CERTIFIED,
     solver: common.Solver = "highs",
@@ -187,20 +199,17 @@ def evaluate(
     seed: common.Seed = 0,
     max_line: common.MaxLine = 64,
 ) -> None:
-    """Says how well a model labels: precision, recall and F1 of each label, validity, and gold that it cannot reach."""
-    from hasten.tasks.entity_relation.evaluating import evaluate as judge
-    from hasten.tasks.entity_relation.tagger import FORMAT, Tagger
+    """Scores a model against gold labels: precision, recall and F1 of each label, valid answers, unreachable gold."""
+    from hasten.tasks.entity_relation.evaluating import evaluate as score
 
-    check_solver(solver)
-    common.check_model(model, FORMAT, source)
-    tagger = Tagger.load(model).asking(mode, solver=solver, limits__time_limit=common.seconds(time_limit))
+    tagger = _load(model, source, mode, solver, time_limit)
     nothing = no_relation or tagger.task.no_relation
     if out is not None:
         with output_directory(out):
             pass
-    with passing_over(skip_bad) as faults, show_progress(errors) as progress:
-        read = (each.without(nothing) for each in common.sentences_of(source, format, max_line, faults, split))
-        found = judge(tagger, common.telling(read, progress, "Evaluating sentences"), seed=seed)
+    with collected_faults(skip_bad) as faults, show_progress(errors) as progress:
+        sentences = (each.without(nothing) for each in common.sentences_of(source, format, max_line, faults, split))
+        found = score(tagger, common.counted(sentences, progress, "Evaluating sentences"), seed=seed)
     common.show_evaluation(found, out, model=model.name, source=common.name_of(source), mode=str(mode))
 
 
@@ -209,24 +218,22 @@ def explain(
     source: Annotated[
         str,
         typer.Argument(
-            help="A sentence with its entities in brackets, or as a JSON line; or a file, as for `predict`; - is one."
+            help="A sentence with its entities in brackets, or as a JSON line; or a file, as for `predict` (- is "
+            "standard input)."
         ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="File for the page with the pictures.")] = Path(
         "explained.html"
     ),
-    n: Annotated[int, typer.Option("--sentence", min=1, help="Which sentence of a file.")] = 1,
-    width: Annotated[int | None, typer.Option(min=1, help="Width of the beam; the model's own by default.")] = None,
+    n: Annotated[int, typer.Option("--sentence", min=1, help="Number of the sentence in a file.")] = 1,
+    width: Annotated[int | None, typer.Option(min=1, help="Beam width. Default: the model's own.")] = None,
     theta: Annotated[
-        float | None, typer.Option(min=0.0, help="Gap above which costs are skipped; the model's own by default.")
+        float | None, typer.Option(min=0.0, help="Gap above which costs are skipped. Default: the model's own.")
     ] = None,
     format: common.Format = "auto",
     max_line: common.MaxLine = 64,
 ) -> None:
-    """Shows how one sentence is labelled: greedy search, the model's own search, and the proof, step by step."""
-    from itertools import islice
-
-    from hasten.support.files import write_whole
+    """Shows how a sentence is labelled: greedy search, the model's own search, and the proof, step by step."""
     from hasten.tasks.entity_relation import explain as explaining
     from hasten.tasks.entity_relation.tagger import FORMAT, Tagger
 
@@ -236,8 +243,8 @@ def explain(
     if source == "-" or os.path.exists(source):
         sentence = next(islice(common.sentences_of(source, format, max_line), n - 1, None), None)
         if sentence is None:
-            some = "no sentence" if n == 1 else f"fewer than {n:,} sentences"
-            raise CorpusError(f"{common.name_of(source)} has {some}. Check the file, or choose one with --sentence.")
+            few = "no sentence" if n == 1 else f"fewer than {n:,} sentences"
+            raise CorpusError(f"{common.name_of(source)} has {few}. Check the file, or choose one with --sentence.")
     elif "[" not in source and "{" not in source:
         raise CorpusError(f"There is no file {source!r}; and as a sentence it has no entities. {explaining.HOW}")
     else:
@@ -251,20 +258,20 @@ def explain(
 
 
 def convert(
-    source: Annotated[str, typer.Argument(help="A corpus in any format that we read; - for standard input.")],
-    target: Annotated[str, typer.Argument(help="Where JSON lines go; .gz compresses; - is standard output.")],
+    source: Annotated[str, typer.Argument(help="Corpus in any format that hasten reads; - is standard input.")],
+    target: Annotated[str, typer.Argument(help="File for JSON lines; .gz compresses, - is standard output.")],
     format: common.Format = "auto",
     unlabeled: Annotated[bool, typer.Option("--unlabeled", help="Leave the labels out.")] = False,
     split: common.Listed = None,
     skip_bad: common.SkipBad = False,
     max_line: common.MaxLine = 64,
 ) -> None:
-    """Turns a corpus into our JSON lines (docs/corpora.md)."""
+    """Converts a corpus to JSON lines (docs/corpora.md)."""
     from hasten.tasks.entity_relation.data.formats import write_jsonl
 
     common.check_apart(target, source)
-    with passing_over(skip_bad) as faults:
-        sentences = common.sentences_of(source, format, max_line, faults, split)
-        read = common.telling(sentences, no_progress, "", source)
-        n = write_jsonl(target, (each.unlabeled() for each in read) if unlabeled else read)
+    with collected_faults(skip_bad) as faults:
+        found = common.sentences_of(source, format, max_line, faults, split)
+        sentences = common.counted(found, no_progress, "", source)
+        n = write_jsonl(target, (each.unlabeled() for each in sentences) if unlabeled else sentences)
     errors.print(f"Wrote {count(n, 'sentence')}.")
