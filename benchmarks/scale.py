@@ -31,8 +31,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from hasten.scale.run import Run, Sharding, here, predict_shards
-from hasten.scale.work import Answerer, Piece, read_pieces
+from hasten.scale.run import ShardedRun, Sharding, on_this_machine, predict_shards
+from hasten.scale.work import Piece, PieceAnswerer, read_pieces
 from hasten.tasks.entity_relation.data.formats import read_corpus, write_jsonl
 from hasten.tasks.entity_relation.data.synthetic import generate
 from hasten.tasks.entity_relation.labelling import Labeller
@@ -167,7 +167,7 @@ def threads(args: argparse.Namespace) -> None:
     """Threads of one process on the same chunks: the interpreter's lock holds them back."""
     tagger = Tagger.load(args.model)
     chunks = list(islice(read_pieces(args.text), 40))
-    Answerer(Labeller(tagger))(chunks[0])
+    PieceAnswerer(Labeller(tagger))(chunks[0])
     for n in range(args.rounds):
         for jobs in (1, 2):
             began, cpu = time.perf_counter(), time.process_time()
@@ -178,7 +178,7 @@ def threads(args: argparse.Namespace) -> None:
 
 
 def answer_all(tagger: Tagger, chunks: list[Piece]) -> None:
-    work = Answerer(Labeller(tagger))
+    work = PieceAnswerer(Labeller(tagger))
     for chunk in chunks:
         work(chunk)
 
@@ -205,9 +205,11 @@ def bad(args: argparse.Namespace) -> None:
             print(f"  line {each.line}: {each.reason}")
 
 
-def answered(args: argparse.Namespace, source: Path, out: Path) -> Run:
+def answered(args: argparse.Namespace, source: Path, out: Path) -> ShardedRun:
     if not args.ray:
-        return predict_shards(Labeller(Tagger.load(args.model)), source, out, how=Sharding(size=SHARD), engine=here(2))
+        return predict_shards(
+            Labeller(Tagger.load(args.model)), source, out, how=Sharding(size=SHARD), engine=on_this_machine(2)
+        )
     import ray
 
     import hasten.ray
@@ -215,7 +217,7 @@ def answered(args: argparse.Namespace, source: Path, out: Path) -> Run:
     ray.init(num_cpus=2, object_store_memory=100_000_000, **LOCAL)
     run = hasten.ray.predict(source, args.model, out, how=Sharding(size=SHARD))
     ray.shutdown()
-    assert isinstance(run, Run)
+    assert isinstance(run, ShardedRun)
     return run
 
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from hasten.errors import CorpusError, ModelError, NotFittedError, ProblemError, WriteError
 from hasten.model.schema import Schema
-from hasten.scale import places, shards
-from hasten.scale.run import Sharding, here, predict_shards
+from hasten.scale import shards, storage
+from hasten.scale.run import Sharding, on_this_machine, predict_shards
 from hasten.scale.work import FlatWork
 from hasten.speedup.parts import Search, Trust
 from hasten.speedup.predictor import Speedup
@@ -181,7 +181,8 @@ def test_bad_records_are_named_and_the_others_answered_up_to_a_limit(tagger, tex
 
 def test_processes_share_shards_with_the_same_result(tagger, text, tmp_path):
     runs = [
-        predict_shards(Labeller(tagger), text, tmp_path / f"{n}", how=Sharding(size=16), engine=here(n)) for n in (1, 2)
+        predict_shards(Labeller(tagger), text, tmp_path / f"{n}", how=Sharding(size=16), engine=on_this_machine(n))
+        for n in (1, 2)
     ]
     assert answers(runs[0]) == answers(runs[1])
     assert runs[0].counts == runs[1].counts
@@ -199,11 +200,11 @@ def test_urls_are_read_and_written(tagger, text):
         ).n_kept
         == 2
     )
-    assert places.find(f"file://{text}") == [str(text)]
+    assert storage.find(f"file://{text}") == [str(text)]
     with pytest.raises(CorpusError, match="nothing at memory://scale/none"):
-        places.find("memory://scale/none.jsonl")
+        storage.find("memory://scale/none.jsonl")
     with pytest.raises(CorpusError, match="strange"):
-        places.find("strange://a")
+        storage.find("strange://a")
     assert run.counts["problems"] == 95
 
 
@@ -249,7 +250,9 @@ def test_audits_are_merged_exactly_and_do_not_depend_on_who_answers(chain, probl
     answer, trust = Search(width=1, reduce=False, look_ahead=False), Trust(audit=0.5, min_agreement=None)
     speedup = Speedup(chain.schema, answer=answer, trust=trust).fit(chain.batch(costs))
     work = FlatWork(speedup, {"chain": chain})
-    runs = [predict_shards(work, path, tmp_path / f"{n}", how=Sharding(size=20), engine=here(n)) for n in (1, 2)]
+    runs = [
+        predict_shards(work, path, tmp_path / f"{n}", how=Sharding(size=20), engine=on_this_machine(n)) for n in (1, 2)
+    ]
     assert runs[0].counts == runs[1].counts
     alone = [speedup.for_shard(n) for n in range(3)]
     for n, each in enumerate(alone):

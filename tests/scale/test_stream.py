@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from hasten import cli
 from hasten.errors import CorpusError
-from hasten.scale.work import Chunk, Reading, answer_stream, predict_stream, read_pieces
+from hasten.scale.work import Chunk, answer_stream, predict_stream, read_pieces
 from hasten.tasks.entity_relation.data.formats import write_jsonl
 from hasten.tasks.entity_relation.data.formats.jsonl import from_object
 from hasten.tasks.entity_relation.data.synthetic import generate
@@ -101,7 +101,7 @@ def test_what_is_passed_over_is_counted_whoever_reads_it(tagger, text, tmp_path)
     bad.write_bytes(text.read_bytes() + b"\n[]\n{\n\xff\n")
     line = 3 * CHUNK + 2  # after a blank one
     faults = Faults(skip=True)
-    counts = predict_stream(Labeller(tagger), bad, tmp_path / "out.jsonl", Reading(faults=faults))
+    counts = predict_stream(Labeller(tagger), bad, tmp_path / "out.jsonl", faults=faults)
     assert counts["problems"] == 3 * CHUNK
     assert faults.n == 3
     assert f"line {line + 2}: The line is not utf-8 text" in str(faults)

@@ -23,7 +23,7 @@ from hasten.support.words import count
 from hasten.tasks.entity_relation.task import BlackBox
 
 if TYPE_CHECKING:
-    from hasten.scale.run import Run
+    from hasten.scale.run import ShardedRun
     from hasten.tasks.entity_relation.tagger import Tagger
 
 
@@ -87,7 +87,7 @@ def _load(model: Path, source: str, mode: str, solver: str, time_limit: float) -
     return Tagger.load(model).asking(mode, solver=solver, limits__time_limit=limit)
 
 
-class Engine(StrEnum):
+class EngineName(StrEnum):
     """The engines that can do the work: this process, or Ray."""
 
     LOCAL = "local"
@@ -117,7 +117,7 @@ def predict(
     skip_bad: common.SkipBad = False,
     max_line: common.MaxLine = 64,
     jobs: common.Jobs = 1,
-    engine: Annotated[Engine, typer.Option(help="Run on this machine, or on a Ray cluster.")] = Engine.LOCAL,
+    engine: Annotated[EngineName, typer.Option(help="Run on this machine, or on a Ray cluster.")] = EngineName.LOCAL,
     address: Annotated[
         str | None,
         typer.Option(help="Address of the Ray cluster; without it, Ray starts on this machine and uses --jobs cores."),
@@ -141,16 +141,16 @@ def predict(
 
     common.check_apart(target, source, model)
     labeller = Labeller(_load(model, source, mode, solver, time_limit))
-    if address is not None and engine is not Engine.RAY:
+    if address is not None and engine is not EngineName.RAY:
         raise hasten.ProblemError("An address is for --engine ray. Add that, or leave out the address.")
-    run: Run | None = None
-    if engine is Engine.RAY or target.endswith("/"):
+    run: ShardedRun | None = None
+    if engine is EngineName.RAY or target.endswith("/"):
         from hasten.scale.run import Sharding, on_this_machine, predict_shards
 
         if "-" in (source, target):
             raise CorpusError("A stream has no shards: name files, or leave out --engine ray.")
         workers = on_this_machine(jobs)
-        if engine is Engine.RAY:
+        if engine is EngineName.RAY:
             from hasten.ray.predicting import on_ray
 
             workers = on_ray(address=address, cores=None if address else jobs)
@@ -164,13 +164,15 @@ def predict(
                 run.merge(target)
         counts = run.counts
     else:
-        from hasten.scale.work import Reading, predict_stream
+        from hasten.scale.work import predict_stream
 
         if target.endswith(".parquet"):
             raise CorpusError(f"{target} would hold JSON lines. Call it .jsonl, or add --engine ray for a table.")
         with collected_faults(skip_bad) as faults, show_progress(errors, quiet=target == "-") as progress:
-            reading = Reading(format, max_line * MILLION, faults)
-            counts = predict_stream(labeller, source, target, reading, jobs=jobs, progress=progress)
+            counts = predict_stream(
+                labeller, source, target, format=format, max_line=max_line * MILLION, faults=faults, jobs=jobs,
+                progress=progress,
+            )  # fmt: skip
     labelled = count(counts["problems"], "sentence")
     say(f"Labelled {labelled}: {counts['proved']:,} proved, {counts['by_solver']:,} by the solver.", errors)
     if counts["late"]:

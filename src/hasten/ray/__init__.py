@@ -1,7 +1,7 @@
 """hasten on a Ray cluster: `predict` answers files and datasets on all nodes (`docs/scale.md`).
 
-Imports Ray, which comes with the extra `ray`, `hasten.scale`, which does the work of each node, and `hasten.serve`,
-whose models `hasten.ray.serving` deploys; nothing else of the package imports this room.
+Imports Ray, from the extra `ray`, `hasten.scale`, which does the work of each node, and `hasten.serve`, whose models
+`hasten.ray.serving` deploys. No other room imports this one.
 """
 
 from hasten.errors import MissingExtra

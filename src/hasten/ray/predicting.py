@@ -1,8 +1,7 @@
 """Answering files and datasets on Ray: a task for each shard, in workers that hold the model.
 
-Tasks are told which shard to answer; they read it from where it is, and write the answers where they belong. So no
-record passes through Ray's own memory or the driver, and a worker, a node or the driver that is lost costs the shards
-that it was at.
+A task gets a description of its shard; it reads the records and writes the answers itself. So no record passes through
+Ray's object store or the driver, and losing a worker, a node or the driver costs only the shards under way.
 """
 
 from __future__ import annotations
@@ -22,23 +21,23 @@ from ray.exceptions import RayError, RayTaskError
 from hasten.errors import HastenError, ProblemError, WorkerError
 from hasten.model.structure import Structure
 from hasten.scale import shards
-from hasten.scale.run import DEFAULT, Engine, Job, Receipt, Run, Sharding, predict_shards
+from hasten.scale.run import DEFAULT, Engine, Job, Receipt, ShardedRun, Sharding, predict_shards
 from hasten.scale.shards import Shard
-from hasten.scale.work import Answerer, Chunk, FlatWork, Work
+from hasten.scale.work import Chunk, FlatWork, PieceAnswerer, RecordWork
 from hasten.speedup.predictor import Speedup
 from hasten.support.terminal import Progress, no_progress
 from hasten.tasks.entity_relation.labelling import Labeller
 from hasten.tasks.entity_relation.tagger import Tagger
 
-HERE: dict[str, Any] = {
+LOCAL: dict[str, Any] = {  # settings of Ray on this machine alone
     "include_dashboard": False,
     "_node_ip_address": "127.0.0.1",
-    "_system_config": {"worker_niceness": 0},  # as one process has it: Ray's workers give way to all others
+    "_system_config": {"worker_niceness": 0},  # by default, Ray's workers yield to all other processes
 }
-ATTEMPTS = 5  # at a shard whose workers die, before the run is given up
+ATTEMPTS = 5  # at a shard whose workers die, before the run fails
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
-Held = list[Any]  # a reference to an object of Ray's, in a list, so that Ray hands over the reference itself
+Held = list[Any]  # a reference to an object of Ray, in a list, so that Ray passes the reference itself
 
 
 def predict(
@@ -50,23 +49,23 @@ def predict(
     workers: int | None = None,
     how: Sharding = DEFAULT,
     progress: Progress = no_progress,
-) -> Run | Dataset:
-    """Answers files into a directory, as a `Run` that can be resumed; or a dataset, as a dataset.
+) -> ShardedRun | Dataset:
+    """Answers files into a directory, as a run that can be resumed; or a dataset, as a dataset.
 
     source
-        Files of JSON lines or Parquet, directories of them or patterns, here or at URLs that every node can read; or
-        a Ray dataset with the same columns.
+        Files, directories or patterns of JSON lines or Parquet, as paths or URLs that every node can read; or a Ray
+        dataset with the same columns.
     model
-        A tagger, or the file of one, for sentences; a fitted speedup, with the `structures` of its problems by name,
-        for flat problems.
+        A tagger or its file, for sentences; a fitted speedup, with the `structures` of its problems by name, for flat
+        problems.
     out
-        The directory, or URL, that every node can write: answers, `manifest.json` and `bad.jsonl`. For files only.
+        A directory or URL that every node can write, for answers, `manifest.json` and `bad.jsonl`. For files only.
     workers
-        Shards answered at a time, each on a core of its own. None, the default, takes all cores of the cluster.
+        Number of shards answered at a time, each on its own core. None, the default, uses all cores of the cluster.
     how
         How files are cut into shards.
     """
-    work: Work
+    work: RecordWork
     if isinstance(model, Speedup):
         work = FlatWork(model, structures or {})
     elif structures is not None:
@@ -75,7 +74,9 @@ def predict(
         work = Labeller(model if isinstance(model, Tagger) else Tagger.load(model))
     if isinstance(source, Dataset):
         if out is not None:
-            raise ProblemError("A dataset is answered by a dataset: leave out `out`, and write what comes back.")
+            raise ProblemError(
+                "A dataset is answered by a dataset: leave out `out`, and write the dataset that is returned."
+            )
         connect()
         answer = partial(_answer_rows, held=[ray.put(work)])
         return source.map_batches(
@@ -87,11 +88,11 @@ def predict(
 
 
 def connect(address: str | None = None, cores: int | None = None) -> bool:
-    """Connects to a cluster, or starts Ray on this machine, reachable from here alone; tells whether it had to.
+    """Connects to a cluster, or starts Ray for this machine alone; returns False if Ray was connected already.
 
-    Without an address it is the cluster that RAY_ADDRESS names, as in Ray's own jobs.
+    Without an address it connects to RAY_ADDRESS, as Ray's own jobs do.
     """
-    logging.getLogger("ray.data").setLevel(logging.ERROR)  # ours says more
+    logging.getLogger("ray.data").setLevel(logging.ERROR)  # our messages say more
     if ray.is_initialized():
         return False
     address = address or os.environ.get("RAY_ADDRESS")
@@ -99,7 +100,7 @@ def connect(address: str | None = None, cores: int | None = None) -> bool:
         if address:
             ray.init(address, log_to_driver=False, logging_level="warning")
         else:
-            ray.init("local", num_cpus=cores, log_to_driver=False, logging_level="warning", **HERE)
+            ray.init("local", num_cpus=cores, log_to_driver=False, logging_level="warning", **LOCAL)
     except (ConnectionError, ValueError, RuntimeError) as error:
         raise WorkerError(
             f"Cannot connect to Ray ({error}). Check the address, or start it: ray start --head"
@@ -108,9 +109,9 @@ def connect(address: str | None = None, cores: int | None = None) -> bool:
 
 
 def on_ray(workers: int | None = None, address: str | None = None, cores: int | None = None) -> Engine:
-    """Returns what answers shards on a cluster, or on this machine; a connection that was there before is used."""
+    """Returns an engine that answers shards on a cluster, or on this machine; it uses a connection if there is one."""
 
-    def answered(job: Job, todo: Sequence[Shard]) -> Iterator[Receipt]:
+    def answer(job: Job, todo: Sequence[Shard]) -> Iterator[Receipt]:
         connect(address, cores)
         held, left = [ray.put(job)], iter(todo)
         n = workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
@@ -121,7 +122,7 @@ def on_ray(workers: int | None = None, address: str | None = None, cores: int | 
             yield _result(done, shard)
             waiting |= {_answer.remote(held, shard): shard for shard in islice(left, 1)}
 
-    return answered
+    return answer
 
 
 def _result(done: Any, shard: Shard) -> Receipt:
@@ -135,32 +136,32 @@ def _result(done: Any, shard: Shard) -> Receipt:
     except RayError as error:
         raise WorkerError(
             f"{ATTEMPTS} workers died over {shard.file}, lines {shard.line + 1:,} to {shard.line + shard.n:,}. If "
-            "memory ran out, use fewer workers or smaller shards; if not, one of these records kills them. What is "
-            "finished is kept; run it again to resume."
+            "memory ran out, use fewer workers or smaller shards; if not, one of these records kills them. Finished "
+            "shards are kept; run it again to resume."
         ) from error
 
 
 @lru_cache(1)
 def _of(reference: Any) -> Any:
-    """Returns an object of Ray's, kept by this process with what it remembers from one shard to the next."""
+    """Returns an object of Ray, which this process keeps, with its caches, for the next shard."""
     return ray.get(reference)
 
 
 @ray.remote(num_cpus=1, max_retries=ATTEMPTS - 1)
 def _answer(held: Held, shard: Shard) -> Receipt:
-    """Answers a shard; a task that its worker's death ended is begun again elsewhere."""
+    """Answers a shard; Ray starts the task again elsewhere if its worker dies."""
     receipt: Receipt = _of(held[0])(shard)
     return receipt
 
 
 def _answer_rows(batch: Any, held: Held) -> Any:
-    """Answers rows; one that is bad has only its id, if it has one, and `failed`, the reason."""
-    work: Work = _of(held[0])
+    """Answers rows; a bad row gets its id, if it has one, and the reason as `failed`."""
+    work: RecordWork = _of(held[0])
     rows = [shards.of_row(row) for row in batch.to_pylist()]
-    found = Answerer(work, set_aside=True, as_lines=False)(Chunk("the dataset", 0, rows))
+    found = PieceAnswerer(work, set_aside=True, as_lines=False)(Chunk("the dataset", 0, rows))
     answers, reasons = iter(found.records), {each.line: each.reason for each in found.bad}
-    every = (
+    records = (
         {"id": str(row.get("id", "")), "failed": reasons[n]} if n in reasons else next(answers)
         for n, row in enumerate(rows)
     )
-    return shards.table(every, work.kind)
+    return shards.table(records, work.kind)

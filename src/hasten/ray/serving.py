@@ -1,4 +1,4 @@
-"""A deployment for Ray Serve: replicas that each load a model, and answer in natural batches.
+"""A deployment for Ray Serve: each replica loads a model, and answers the requests that are waiting as a batch.
 
 serve.run(deployment(Source("news.hasten"), num_replicas=4))
 """
@@ -23,14 +23,14 @@ class Replica:
 
     @serve.batch(max_batch_size=256, batch_wait_timeout_s=0)
     async def answer(self, bodies: list[bytes]) -> list[tuple[int, bytes]]:
-        """Answers the bodies of requests; a bad one does not fail the others."""
+        """Answers the bodies of requests; a bad request does not fail the others."""
         return [self._one(body) for body in bodies]
 
     def _one(self, body: bytes) -> tuple[int, bytes]:
         try:
             records = msgspec.json.decode(body)
-            told = answer(self.served, records if isinstance(records, list) else [records])
-            return 200, msgspec.json.encode(told if isinstance(records, list) else told[0])
+            answers = answer(self.served, records if isinstance(records, list) else [records])
+            return 200, msgspec.json.encode(answers if isinstance(records, list) else answers[0])
         except (HastenError, msgspec.DecodeError) as error:
             return 400, msgspec.json.encode({"error": str(error)})
 
@@ -43,5 +43,5 @@ class Replica:
 
 
 def deployment(source: Source, **options: Any) -> Any:
-    """Returns the application of a model; `options` are those of `serve.deployment`, such as num_replicas."""
+    """Returns the application of a model; `options` go to `serve.deployment`, such as num_replicas."""
     return serve.deployment(**{"name": "hasten"} | options)(Replica).bind(source)

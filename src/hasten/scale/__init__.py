@@ -1,7 +1,8 @@
-"""Streams and files too large for one process: read in pieces, answered by many, put together again.
+"""Streams and files too large for one process: read in pieces, answered by several processes, merged in order.
 
-What is done with a record is a `Work`: sentences and a tagger, or flat problems and a speedup.
-`work` answers a stream in order. `shards` cuts files into pieces, and `run` answers these so that it can be resumed.
+A `RecordWork` reads, answers and encodes records: sentences with a tagger, or flat problems with a speedup. `work`
+answers a stream. `shards` cuts files into pieces, which `run` answers so that the run can be resumed. `storage` reads
+and writes files at paths and URLs.
 
-Imports the speedup, the paper's task, and what is below them; never Ray: `hasten.ray` brings that.
+Imports the speedup, the paper's task, and the rooms below them; never Ray, which only `hasten.ray` imports.
 """

@@ -1,10 +1,10 @@
 """Answering files shard by shard into a directory, so that a run can be resumed.
 
-The directory holds `manifest.json`, that is the plan; for each shard that is finished its answers, `part-00000.jsonl`
-or `.parquet`, and a *receipt*, `part-00000.receipt.json`: a digest of the answers, what was counted, what was bad. Both
-are written whole, the receipt last, by whoever answered the shard. So at any moment what has a receipt is finished,
-whoever is killed; a run that starts again keeps what agrees with its receipt, and answers the rest. A run with another
-model, other settings or other input is refused.
+The directory holds the plan, `manifest.json`, and for each finished shard its answers, `part-00000.jsonl` or
+`.parquet`, and a *receipt*, `part-00000.receipt.json`, with a digest of the answers, counts and bad records. The worker
+that answers a shard writes both, whole, and the receipt last. So a shard with a receipt is finished, whichever process
+is killed. A second run keeps the shards whose answers agree with their receipts, and answers the others; it is refused
+if the model, the settings or the input have changed.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from typing import Any
 import msgspec
 
 from hasten.errors import CorpusError, ModelError, WriteError
-from hasten.scale import places, shards
+from hasten.scale import shards, storage
 from hasten.scale.shards import Shard
-from hasten.scale.work import Answerer, Bad, Counts, Work
+from hasten.scale.work import BadRecord, Counts, PieceAnswerer, RecordWork
 from hasten.speedup.audit import Agreement
 from hasten.speedup.state import Counters
 from hasten.support.checks import brief, check_whole
@@ -32,105 +32,110 @@ from hasten.support.terminal import Pace, Progress, no_progress
 from hasten.support.workers import in_processes
 
 FORMAT = "hasten.run/3"
-NAMED = 5  # bad records that an error names
+BAD_SHOWN = 5  # bad records in an error message
 
 
 class Receipt(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The record of a finished shard."""
 
     shard: int
-    job: str  # digest of what was done
-    input: str  # digest of what it was done with
+    job: str  # digest of the model and its settings
+    input: str  # digest of the shard
     digest: str  # of the answers
     counts: dict[str, int]
-    bad: list[Bad]
-    kept: bool = False  # whether it was done before, and is only verified now
+    bad: list[BadRecord]
+    kept: bool = False  # whether an earlier run finished the shard
+
+
+class SignedReceipt(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A receipt as it is written, with its own digest: a damaged one does not count."""
+
+    receipt: msgspec.Raw
+    sha256: str
 
 
 @dataclass(frozen=True)
 class Job:
-    """The work of a run, sent to each worker once: it answers shards."""
+    """The work of a run, sent to each worker once; it answers shards."""
 
-    work: Work
+    work: RecordWork
     out: str
-    suffix: str  # of the files with answers
+    suffix: str  # of the files of answers
     max_line: int
     digest: str  # of the work
 
     def path(self, shard: int) -> str:
-        """Returns where the answers to a shard go."""
-        return places.join(self.out, f"part-{shard:05d}{self.suffix}")
+        """Returns the file of the answers to a shard."""
+        return storage.join(self.out, f"part-{shard:05d}{self.suffix}")
 
     def __call__(self, shard: Shard) -> Receipt:
-        """Answers a shard, unless that was done."""
+        """Answers a shard that is not finished yet."""
         if receipt := self.finished(shard):
             return receipt
-        counts, bad = Counts(), list[Bad]()
+        counts, bad = Counts(), list[BadRecord]()
         self.work.begin(shard.number)
 
-        def answered() -> Iterator[Any]:
-            answerer = Answerer(self.work, set_aside=True, as_lines=self.suffix != ".parquet")
+        def answers() -> Iterator[Any]:
+            answerer = PieceAnswerer(self.work, set_aside=True, as_lines=self.suffix != ".parquet")
             for found in map(answerer, shards.read(shard, self.max_line, bad)):
                 counts.update(found.counts)
                 bad.extend(found.bad)
                 yield found.records
 
-        place = self.path(shard.number)
-        with places.writing(place) as part:
+        with storage.writing(self.path(shard.number)) as part:
             if self.suffix == ".parquet":
-                shards.write(part, answered(), self.work.kind)
+                shards.write(part, answers(), self.work.kind)
             else:
                 with open(part, "wb") as file:
-                    file.writelines(answered())
-            digest = places.digest(str(part)) or ""
+                    file.writelines(answers())
+            digest = storage.digest(str(part))
         bad.sort(key=lambda each: each.line)
         receipt = Receipt(shard.number, self.digest, shard.digest, digest, dict(counts), bad)
-        said = msgspec.json.encode(receipt)  # with a digest of all it says: one that is damaged does not count
-        signed = {"receipt": msgspec.Raw(said), "sha256": hashlib.sha256(said).hexdigest()}
-        places.write(self._receipt(shard.number), msgspec.json.encode(signed))
+        content = msgspec.Raw(msgspec.json.encode(receipt))
+        signed = SignedReceipt(content, hashlib.sha256(content).hexdigest())
+        storage.write(self._receipt(shard.number), msgspec.json.encode(signed))
         return receipt
 
     def finished(self, shard: Shard) -> Receipt | None:
-        """Returns the receipt of a shard whose answers are there and whole."""
+        """Returns the receipt of a finished shard, if its answers are there and whole."""
         try:
-            signed = msgspec.json.decode(places.read(self._receipt(shard.number)) or b"", type=dict[str, msgspec.Raw])
-            said, sha256 = signed["receipt"], msgspec.json.decode(signed["sha256"])
-            receipt = msgspec.json.decode(said, type=Receipt)
-        except (KeyError, ValueError, RecursionError):
+            signed = msgspec.json.decode(storage.read(self._receipt(shard.number)), type=SignedReceipt)
+            receipt = msgspec.json.decode(signed.receipt, type=Receipt)
+        except (ValueError, RecursionError):
             return None
-        if hashlib.sha256(said).hexdigest() != sha256:
+        if hashlib.sha256(signed.receipt).hexdigest() != signed.sha256:
             return None
         if (receipt.shard, receipt.job, receipt.input) != (shard.number, self.digest, shard.digest):
             return None
-        whole = places.digest(self.path(shard.number)) == receipt.digest
-        if not whole or any(each.file != shard.file for each in receipt.bad):
+        is_whole = storage.digest(self.path(shard.number)) == receipt.digest
+        if not is_whole or any(each.file != shard.file for each in receipt.bad):
             return None
         return msgspec.structs.replace(receipt, kept=True)
 
     def _receipt(self, shard: int) -> str:
-        return places.join(self.out, f"part-{shard:05d}.receipt.json")
+        return storage.join(self.out, f"part-{shard:05d}.receipt.json")
 
 
-Engine = Callable[[Job, Sequence[Shard]], Iterator[Receipt]]  # answers shards in any order, here or elsewhere
+Engine = Callable[[Job, Sequence[Shard]], Iterator[Receipt]]  # answers shards, in any order
 
 
-def here(jobs: int = 1) -> Engine:
-    """Returns what answers shards in processes of this machine."""
+def on_this_machine(jobs: int = 1) -> Engine:
+    """Returns an engine that answers shards in processes of this machine."""
     return partial(in_processes, jobs=jobs)
 
 
 @dataclass(frozen=True)
 class Sharding:
-    """How files are cut into shards.
+    """How files are cut into shards, and answers are written.
 
     format
-        Of the answers: "jsonl" or "parquet".
+        Format of the answers: "jsonl" or "parquet".
     size
-        Records of a shard, at least 1. A run is resumed shard by shard.
+        Number of records in a shard, at least 1. A run is resumed shard by shard.
     max_bad
-        Records that may be set aside; more are an error. They are listed in `bad.jsonl`.
+        Number of bad records that are set aside in `bad.jsonl`; more are an error.
     max_line
-        Longest line that is read, in bytes; a longer one is bad.
+        Longest line to read, in bytes; a longer one is a bad record.
     """
 
     format: str = "jsonl"
@@ -150,70 +155,70 @@ DEFAULT = Sharding()
 
 
 @dataclass(frozen=True)
-class Run:
-    """A finished run: where its answers are, counters over all shards, and the records that were set aside."""
+class ShardedRun:
+    """A finished run: the files of its answers, counts over all shards, and the bad records."""
 
     out: str
     files: tuple[str, ...]  # the answers, in the order of the input
     counts: Counts
-    bad: tuple[Bad, ...]
-    n_kept: int  # shards that were finished before
+    bad: tuple[BadRecord, ...]
+    n_kept: int  # number of shards that an earlier run had finished
 
     @property
     def counters(self) -> Counters:
-        """The counters, as a speedup has them."""
+        """The counters of a speedup."""
         return Counters.from_dict(self.counts)
 
     @property
     def agreement(self) -> Agreement:
-        """How often audits agreed, over all shards."""
+        """The agreement that audits found, over all shards."""
         audits = self.counts["audits"]
         return Agreement.of(audits - self.counts["disagreements"], audits)
 
     def merge(self, target: str | os.PathLike[str]) -> None:
-        """Puts all answers into one file, in the order of the input."""
-        place = places.plain(target)
-        suffix = Path(place).suffix
+        """Writes all answers to one file, in the order of the input."""
+        path = storage.plain(target)
+        suffix = Path(path).suffix
         if not self.files or suffix != Path(self.files[0]).suffix:
-            raise WriteError(f"{place} does not end like the answers in {self.out}. Give it the same ending.")
-        with places.writing(place) as part:
+            raise WriteError(f"{path} does not end like the answers in {self.out}. Give it the same ending.")
+        with storage.writing(path) as part:
             if suffix == ".parquet":
                 shards.merge(part, self.files)
             else:
                 with open(part, "wb") as file:
                     for each in self.files:
-                        with places.reading(each) as source:
+                        with storage.reading(each) as source:
                             shutil.copyfileobj(source, file, 1 << 20)
 
 
 def predict_shards(
-    work: Work,
+    work: RecordWork,
     paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     out: str | os.PathLike[str],
     *,
     how: Sharding = DEFAULT,
     engine: Engine | None = None,
     progress: Progress = no_progress,
-) -> Run:
-    """Answers the records of files, or URLs, into a directory; what was done there before is kept."""
-    place = places.plain(out)
+) -> ShardedRun:
+    """Answers the records of files or URLs into a directory, and keeps the shards that are finished there."""
+    directory = storage.plain(out)
     if how.format == "parquet":
-        shards.columns(work.kind)  # pyarrow that is missing is told now
+        shards.columns(work.kind)  # fails now if pyarrow is missing
     progress("Reading the input", None)
-    todo = list(shards.plan(places.find(paths), how.size))
-    job = Job(work, place, f".{how.format}", how.max_line, work.digest)
+    todo = list(shards.plan(storage.find(paths), how.size))
+    job = Job(work, directory, f".{how.format}", how.max_line, work.digest)
     manifest = Manifest(FORMAT, job.digest, how.format, how.max_line, how.size, todo)
-    _agree(place, manifest)
-    run = _run(job, todo, engine or here(), how.max_bad, progress)
+    manifest.begin(directory)
+    run = _run(job, todo, engine or on_this_machine(), how.max_bad, progress)
     bad = [json.dumps(each._asdict()) + "\n" for each in run.bad]
-    places.write(places.join(place, "bad.jsonl"), "".join(bad).encode())
+    storage.write(storage.join(directory, "bad.jsonl"), "".join(bad).encode())
     finished = {"counts": dict(run.counts), "bad": len(run.bad), "parts": [Path(each).name for each in run.files]}
-    msgspec.structs.replace(manifest, finished=finished).write(place)
+    msgspec.structs.replace(manifest, finished=finished).write(directory)
     return run
 
 
-def _run(job: Job, todo: Sequence[Shard], engine: Engine, max_bad: int, progress: Progress) -> Run:
-    counts, bad, n_kept = Counts(), list[Bad](), 0
+def _run(job: Job, todo: Sequence[Shard], engine: Engine, max_bad: int, progress: Progress) -> ShardedRun:
+    counts, bad, n_kept = Counts(), list[BadRecord](), 0
     n_lines, done, before, pace = sum(shard.n for shard in todo), 0, 0, Pace()
     for receipt in engine(job, todo):
         counts.update(receipt.counts)
@@ -223,19 +228,22 @@ def _run(job: Job, todo: Sequence[Shard], engine: Engine, max_bad: int, progress
         before += todo[receipt.shard].n if receipt.kept else 0
         progress("Answering records", done / max(1, n_lines), pace.words(done, n_lines, before))
         if len(bad) > max_bad:
-            named = "\n".join(f"  {each}" for each in sorted(bad)[:NAMED])
+            shown = "\n".join(f"  {each}" for each in sorted(bad)[:BAD_SHOWN])
             raise CorpusError(
-                f"More than {max_bad:,} records could not be answered, among them\n{named}\n"
-                "Mend the input, or allow more: --max-bad on the command line, max_bad= in Python."
+                f"More than {max_bad:,} records could not be answered, among them\n{shown}\n"
+                "Correct the input, or allow more: --max-bad on the command line, max_bad= in Python."
             )
     place_of = {file: n for n, file in enumerate(dict.fromkeys(shard.file for shard in todo))}
     bad.sort(key=lambda each: (place_of[each.file], each.line))
     files = tuple(job.path(shard.number) for shard in todo)
-    return Run(job.out, files, counts, tuple(bad), n_kept)
+    return ShardedRun(job.out, files, counts, tuple(bad), n_kept)
+
+
+_ELSEWHERE = "Choose another directory for a new run."
 
 
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The plan of a run and, once it is finished, its outcome."""
+    """The plan of a run and, at the end, its outcome."""
 
     format: str
     model: str
@@ -246,35 +254,30 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     finished: dict[str, Any] | None = None
 
     def write(self, out: str) -> None:
-        """Writes it into the directory of the run."""
-        places.write(places.join(out, "manifest.json"), msgspec.json.format(msgspec.json.encode(self), indent=1))
+        """Writes the manifest into the directory of a run."""
+        storage.write(storage.join(out, "manifest.json"), msgspec.json.format(msgspec.json.encode(self), indent=1))
 
-
-_ELSEWHERE = "Choose another directory for a new run."
-
-
-def _agree(out: str, manifest: Manifest) -> None:
-    """Begins a run, or sees that the one begun there is the same."""
-    place = places.join(out, "manifest.json")
-    said = places.read(place)
-    if said is None:
-        if not places.is_empty(out):
-            raise WriteError(f"{out} is not empty, and holds no run of ours. Choose another directory.")
-        places.make_directory(out)
-        manifest.write(out)
-        return
-    try:
-        found = msgspec.json.decode(said)
-        if isinstance(found, dict) and found.get("format") != FORMAT:
-            raise ModelError(f"{place} was written by another version of hasten. {_ELSEWHERE}")
-        begun = msgspec.convert(found, Manifest)
-    except (ValueError, RecursionError) as error:
-        raise ModelError(f"{place} is damaged: {error}. {_ELSEWHERE}") from None
-    for key in ("model", "answers", "max_line", "shard_size"):  # must be the same when a run goes on
-        if getattr(begun, key) != getattr(manifest, key):
-            name = "format of answers" if key == "answers" else key
-            raise ModelError(f"The run in {out} was begun with another {name}. {_ELSEWHERE}")
-    if begun.shards != manifest.shards:
-        if [shard.file for shard in begun.shards] == [shard.file for shard in manifest.shards]:
-            raise shards.changed(next(a.file for a, b in zip(begun.shards, manifest.shards, strict=True) if a != b))
-        raise CorpusError(f"The run in {out} was begun with other files, or they have changed. {_ELSEWHERE}")
+    def begin(self, out: str) -> None:
+        """Begins a run in a directory, or checks that the run begun there is the same."""
+        path = storage.join(out, "manifest.json")
+        content = storage.read(path)
+        if not content:
+            if storage.files_at(out):
+                raise WriteError(f"{out} is not empty, and holds no run of ours. Choose another directory.")
+            self.write(out)
+            return
+        try:
+            found = msgspec.json.decode(content)
+            if isinstance(found, dict) and found.get("format") != FORMAT:
+                raise ModelError(f"{path} was written by another version of hasten. {_ELSEWHERE}")
+            begun = msgspec.convert(found, Manifest)
+        except (ValueError, RecursionError) as error:
+            raise ModelError(f"{path} is damaged: {error}. {_ELSEWHERE}") from None
+        for key in ("model", "answers", "max_line", "shard_size"):
+            if getattr(begun, key) != getattr(self, key):
+                name = "format of answers" if key == "answers" else key
+                raise ModelError(f"The run in {out} was begun with another {name}. {_ELSEWHERE}")
+        if begun.shards != self.shards:
+            if [shard.file for shard in begun.shards] == [shard.file for shard in self.shards]:
+                raise shards.changed(next(a.file for a, b in zip(begun.shards, self.shards, strict=True) if a != b))
+            raise CorpusError(f"The run in {out} was begun with other files, or they have changed. {_ELSEWHERE}")

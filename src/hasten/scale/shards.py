@@ -1,10 +1,9 @@
-"""Cutting files into shards: pieces that are answered on their own, each by whoever has the time; Parquet files.
+"""Shards: pieces of files that are answered on their own; Parquet files.
 
-A shard is some consecutive lines of a file of JSON lines, found by their bytes, or some row groups of a Parquet file. A
-packed file (`.gz`) cannot be entered in the middle, so it is one shard. The plan, that is the list of all shards with
-digests of what they hold, is made by reading everything once, which takes a hundredth of the time that answering does;
-so a later run can tell whether its input is still the same, and each line has its number from the beginning.
-`docs/scale.md` lists the columns.
+A shard is a range of bytes that holds whole lines of a file of JSON lines, or some row groups of a Parquet file. A
+packed file (`.gz`) cannot be read from the middle, so it is one shard. The plan lists all shards with digests of their
+content. Making it reads all files once, in a hundredth of the time that answering takes; so a later run can tell
+whether its input has changed, and each line has its number from the beginning. `docs/scale.md` lists the columns.
 """
 
 from __future__ import annotations
@@ -22,27 +21,27 @@ import msgspec
 import numpy as np
 
 from hasten.errors import CorpusError, HastenError
-from hasten.scale.places import digest as digest_of
-from hasten.scale.places import reading
-from hasten.scale.work import Bad, Chunk, Piece, Record
+from hasten.scale.storage import digest as digest_of
+from hasten.scale.storage import reading
+from hasten.scale.work import BadRecord, Chunk, Piece, Record
 from hasten.tasks.text.lines import BLOCK as PIECE
 from hasten.tasks.text.lines import Block
 
 BLOCK = 1 << 22  # bytes read at a time
-ROWS = 1024  # of a row group that is written, and of what is read at a time
+ROWS = 1024  # of a Parquet file that are read and written at a time
 PAIRS = {"spans": ("start", "end"), "relations": ("source", "target", "name")}  # lists of structs with these fields
 
 
 class Shard(NamedTuple):
-    """A piece of a file: bytes `start` to `stop` of lines, or row groups; the whole of a packed file."""
+    """A piece of a file: bytes or row groups `start` to `stop`, or all of a packed file."""
 
     number: int
     file: str
     start: int
     stop: int
-    line: int  # lines, or rows, of the file before it
-    n: int  # its own lines, or rows
-    digest: str  # of its bytes; of a Parquet file and of a packed one, those of the file
+    line: int  # number of lines, or rows, of the file before it
+    n: int  # number of its own lines, or rows
+    digest: str  # of its bytes; for Parquet and packed files, of the file
 
     @property
     def packed(self) -> bool:
@@ -51,7 +50,7 @@ class Shard(NamedTuple):
 
 
 def plan(files: Iterable[str], size: int) -> Iterator[Shard]:
-    """Yields the shards of files, in order; each has `size` lines or rows, but for the last of its file."""
+    """Yields the shards of files, in order; each but the last of a file has `size` lines or rows."""
     number = 0
     for file in files:
         for shard in _scan(file, size):
@@ -61,10 +60,10 @@ def plan(files: Iterable[str], size: int) -> Iterator[Shard]:
 
 def _scan(file: str, size: int) -> Iterator[Shard]:
     if file.endswith(".parquet"):
-        digest = digest_of(file) or ""
+        digest = digest_of(file)
         yield from (Shard(0, file, *piece, digest) for piece in _row_groups(file, size))
     elif file.endswith(".gz"):
-        yield Shard(0, file, 0, 0, 0, _count_lines(file), digest_of(file) or "")
+        yield Shard(0, file, 0, 0, 0, _count_lines(file), digest_of(file))
     elif file.endswith((".jsonl", ".json", ".ndjson")):
         with reading(file) as stream:
             yield from _cut(file, stream, size)
@@ -73,14 +72,13 @@ def _scan(file: str, size: int) -> Iterator[Shard]:
 
 
 def _cut(file: str, stream: IO[bytes], size: int) -> Iterator[Shard]:
-    """Cuts a file of lines, and digests its pieces, block by block."""
-    start = at = line = n = 0  # where the shard starts, and we are; lines before the shard, and of it
+    """Cuts a file into pieces of `size` lines, and digests them, block by block."""
+    start = at = line = n = 0  # bytes before the shard, and before the block; lines before the shard, and in it
     digest = hashlib.sha256()
-    ended = True  # whether what was read ends with a line
+    ended = True  # whether the last block ended with a line feed
     while block := stream.read(BLOCK):
         ends = np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n")) + 1
-        done = 0  # bytes of the block, and lines, that belong to shards that are cut
-        taken = 0
+        done = taken = 0  # bytes and lines of the block in finished shards
         while len(ends) - taken >= size - n:
             taken += size - n
             cut = int(ends[taken - 1])
@@ -113,8 +111,8 @@ def _unpacked(file: str) -> Iterator[Any]:
             raise CorpusError(f"{file}: The file is damaged ({error}). Fetch it again, or pack it again.") from None
 
 
-def read(shard: Shard, max_line: int, bad: list[Bad]) -> Iterator[Piece]:
-    """Reads a shard, some records at a time; lines of more than `max_line` bytes go to `bad`."""
+def read(shard: Shard, max_line: int, bad: list[BadRecord]) -> Iterator[Piece]:
+    """Reads a shard, some records at a time; appends lines of more than `max_line` bytes to `bad`."""
     if shard.file.endswith(".parquet"):
         at = shard.line + 1
         with reading(shard.file) as stream:
@@ -129,40 +127,37 @@ def read(shard: Shard, max_line: int, bad: list[Bad]) -> Iterator[Piece]:
         with reading(shard.file) as stream:
             stream.seek(shard.start)
             yield from _blocks(shard, stream, max_line, bad)
-            digest, left, ended = hashlib.sha256(), shard.stop - shard.start, stream.tell()
-            stream.seek(shard.start)
-            while left and (block := stream.read(min(left, BLOCK))):
-                digest.update(block)
-                left -= len(block)
-            if ended != shard.stop or digest.hexdigest() != shard.digest:
-                raise changed(shard.file)
 
 
-def _blocks(shard: Shard, stream: IO[bytes], max_line: int, bad: list[Bad]) -> Iterator[Block]:
-    """Yields the lines of a shard, some at a time."""
-    some, first, size = list[bytes](), shard.line + 1, 0
+def _blocks(shard: Shard, stream: IO[bytes], max_line: int, bad: list[BadRecord]) -> Iterator[Block]:
+    """Yields the lines of a shard, some at a time, and checks their digest."""
+    lines, first, size, digest = list[bytes](), shard.line + 1, 0, hashlib.sha256()
     for number in range(shard.line + 1, shard.line + shard.n + 1):
         line = stream.readline(max_line + 1)
+        digest.update(line)
         if len(line) > max_line and not line.endswith(b"\n"):
             reason = f"The line has more than {max_line:,} bytes. Allow longer ones, or cut it."
-            bad.append(Bad(shard.file, number, reason))
+            bad.append(BadRecord(shard.file, number, reason))
             while line and not line.endswith(b"\n"):
                 line = stream.readline(BLOCK)
+                digest.update(line)
             line = b"\n"  # keeps the numbers of the others
-        some.append(line)
+        lines.append(line)
         size += len(line)
         if size >= PIECE or number == shard.line + shard.n:
-            yield Block(shard.file, first, b"".join(some), max_line + 1)
-            some, first, size = [], number + 1, 0
+            yield Block(shard.file, first, b"".join(lines), max_line + 1)
+            lines, first, size = [], number + 1, 0
+    if not shard.packed and digest.hexdigest() != shard.digest:
+        raise changed(shard.file)
 
 
 def changed(file: str) -> CorpusError:
-    """Returns the error of an input that is not what it was."""
+    """Returns the error for an input file that has changed."""
     return CorpusError(f"{file} has changed since this run began. Choose another directory for a new run.")
 
 
 def _row_groups(file: str, size: int) -> Iterator[tuple[int, int, int, int]]:
-    """Yields consecutive row groups that have about `size` rows together: first, last plus one, rows before, rows."""
+    """Yields ranges of row groups with about `size` rows: first, last plus one, rows before, rows."""
     with reading(file) as stream:
         about = _open(file, stream).metadata
         counts = [about.row_group(i).num_rows for i in range(about.num_row_groups)]
@@ -175,7 +170,7 @@ def _row_groups(file: str, size: int) -> Iterator[tuple[int, int, int, int]]:
 
 
 def of_row(row: Record) -> Record:
-    """Returns a row as a record of JSON: no field that is null, lists in place of structs."""
+    """Returns a row as a JSON record, without null fields and with lists in place of structs."""
     record = {key: value for key, value in row.items() if value is not None}
     for key in PAIRS.keys() & record.keys():
         if isinstance(record[key], list):
@@ -194,14 +189,14 @@ def table(records: Iterable[Any], kind: str) -> Any:
 
 
 def write(part: Path, pieces: Iterable[Iterable[Any]], kind: str) -> None:
-    """Writes answers to a file, those of a piece as a row group."""
+    """Writes answers to a file, a row group for each piece."""
     with _parquet().ParquetWriter(part, columns(kind)) as writer:
         for records in pieces:
             writer.write_table(table(records, kind))
 
 
 def merge(part: Path, files: Iterable[str]) -> None:
-    """Puts files of the same columns together into one, in order."""
+    """Concatenates files of the same columns."""
     with ExitStack() as stack:
         writer = None
         for file in files:
@@ -213,7 +208,7 @@ def merge(part: Path, files: Iterable[str]) -> None:
 
 
 def columns(kind: str) -> Any:
-    """Returns the columns of answers: sentences ("text") or flat problems ("flat")."""
+    """Returns the Arrow schema of answers to sentences ("text") or flat problems ("flat")."""
     pa = _arrow()
     text, words, whole = pa.string(), pa.list_(pa.string()), pa.int64()
     if kind == "flat":
@@ -230,7 +225,7 @@ def _open(file: str, stream: Any) -> Any:
         return _parquet().ParquetFile(stream)
     except HastenError:
         raise
-    except Exception as error:  # Arrow has many kinds
+    except Exception as error:  # Arrow raises many kinds
         raise CorpusError(
             f"{os.fspath(file)} is not a Parquet file, or is damaged ({error}). Write it again."
         ) from error

@@ -1,9 +1,9 @@
-"""The work on records: some at a time are read, answered as one batch, and written, by whoever has the time.
+"""Answering records: a piece of them is read, answered as one batch, and written.
 
 A record is a line of JSON or a row of Parquet. One that cannot be read or answered is *bad*: an error, or set aside
-with its place and the reason. `predict_stream` answers a stream of sentences in order, in constant memory, by one
-process or several: what `hasten predict` does. JSON lines go to the workers in blocks as they stand in the file, and
-come back as they will be written, so that this process only passes them on. Sentences of other formats are read here.
+with its line and the reason. `predict_stream` answers a stream of sentences in order, in constant memory, by one
+process or several; it is the work of `hasten predict`. JSON lines go to the workers as blocks of bytes, and come back
+as the bytes to write, so that this process only passes them on. Sentences of other formats are read in this process.
 `FlatWork` answers flat problems: a record has the name of a structure and a cost for each label.
 """
 
@@ -33,37 +33,37 @@ from hasten.tasks.entity_relation.data.corpus import Sentence
 from hasten.tasks.entity_relation.data.formats import format_of, read_corpus
 from hasten.tasks.text.lines import MAX_LINE, AnyPath, Block, Faults, called, parse_object, read_blocks, write_blocks
 
-FAULTS = (CorpusError, ProblemError, NoAnswerError)  # of a record; all other errors are no fault of its own
+RECORD_ERRORS = (CorpusError, ProblemError, NoAnswerError)  # caused by a record; other errors end the work
 
 Record = dict[str, Any]
-Counts = Counter[str]  # what was done, by name; sums over records, so those of many pieces add up exactly
-PIECE = 50_000  # words of sentences that are read here and answered together
+Counts = Counter[str]  # sums over records, by name, so that the counts of pieces add up
+WORDS = 50_000  # in the sentences of a piece that are read in this process
 
 
 class Items(NamedTuple):
     """The items of a piece; the `Columns` of sentences have the same names."""
 
     values: Sequence[Any]
-    numbers: Sequence[int]  # of the record that each was read from
-    refused: Sequence[tuple[int, CorpusError]] = ()  # the numbers of the other records, and what is wrong with them
+    numbers: Sequence[int]  # of their records
+    refused: Sequence[tuple[int, CorpusError]] = ()  # the numbers of bad records, and their errors
 
     def part(self, start: int, stop: int) -> Items:
-        """Returns some of them."""
+        """Returns a range of the items."""
         return Items(self.values[start:stop], self.numbers[start:stop])
 
 
-class Work(Protocol):
-    """Reads the records of a piece, answers them as one batch, and writes the answers."""
+class RecordWork(Protocol):
+    """Reads the records of a piece, answers them as one batch, and encodes the answers."""
 
-    kind: str  # "text" or "flat": which columns Parquet files have
+    kind: str  # "text" or "flat", for the columns of Parquet files
 
     @property
     def digest(self) -> str:
-        """Changes with whatever can change an answer."""
+        """A digest of all that an answer depends on."""
         ...
 
     def begin(self, shard: int) -> None:
-        """Begins a shard: what is drawn from now on depends on its number alone."""
+        """Begins a shard; random numbers depend on its number alone."""
         ...
 
     def read(self, piece: Any) -> Any:
@@ -79,8 +79,8 @@ class Work(Protocol):
         ...
 
 
-class Bad(NamedTuple):
-    """A record that could not be answered: where it stands, from line 1 (or row 1) on, and why."""
+class BadRecord(NamedTuple):
+    """A record that could not be answered: its file, its line or row (from 1), and the reason."""
 
     file: str
     line: int
@@ -88,7 +88,7 @@ class Bad(NamedTuple):
 
     @property
     def place(self) -> str:
-        """Where it stands, in words."""
+        """The file and the line."""
         return f"{self.file}, line {self.line}"
 
     def __str__(self) -> str:
@@ -96,7 +96,7 @@ class Bad(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """Some records of a file that are read already, numbered from `first`: rows of a table, or sentences."""
+    """Some decoded records of a file, numbered from `first`: rows of a table, or sentences."""
 
     file: str
     first: int
@@ -107,76 +107,77 @@ class Chunk(NamedTuple):
         return enumerate(self.records, self.first)
 
 
-Piece = Block | Chunk  # of a file; what is read, answered and written together
+Piece = Block | Chunk  # the records of a file that are read, answered and written together
 
 
-class Answered(NamedTuple):
-    """The answers to a piece, in order, as lines of a file or as records; what could not be answered."""
+class PieceAnswers(NamedTuple):
+    """The answers to a piece, in order, as bytes of JSON lines or as records; its bad records."""
 
     records: Any
     counts: Counts
-    bad: list[Bad]
+    bad: list[BadRecord]
 
 
 @dataclass(frozen=True)
-class Answerer:
-    """Answers pieces; sent to each worker once. What is bad is an error that says where it stands, or is set aside."""
+class PieceAnswerer:
+    """Answers pieces; sent to each worker once. A bad record is an error that names its line, or is set aside."""
 
-    work: Work
+    work: RecordWork
     set_aside: bool = False
-    as_lines: bool = True  # whether answers become the lines of a file, or stay records
+    as_lines: bool = True  # whether answers are encoded as JSON lines
 
-    def __call__(self, piece: Piece) -> Answered:
+    def __call__(self, piece: Piece) -> PieceAnswers:
         """Answers a piece."""
         with _without_cycles():
             return self._answer(piece, self.work.read(piece))
 
-    def _answer(self, piece: Piece, items: Items) -> Answered:
-        bad = [Bad(piece.file, number, str(error)) for number, error in items.refused]
+    def _answer(self, piece: Piece, items: Items) -> PieceAnswers:
+        bad = [BadRecord(piece.file, number, str(error)) for number, error in items.refused]
         if bad and not self.set_aside:
             raise CorpusError(str(bad[0])) from items.refused[0][1]
         try:
             records, counts = self.work.answer(items)
-        except FAULTS:
+        except RECORD_ERRORS:
             if not self.set_aside:
                 raise
             records, counts = list[Any](), Counts()
             for n, number in enumerate(items.numbers):
                 try:
                     more, counted = self.work.answer(items.part(n, n + 1))
-                except FAULTS as error:
-                    bad.append(Bad(piece.file, number, str(error)))
+                except RECORD_ERRORS as error:
+                    bad.append(BadRecord(piece.file, number, str(error)))
                 else:
                     records += more
                     counts += counted
         bad.sort(key=lambda each: each.line)
-        return Answered(self.work.encode(records) if self.as_lines else records, counts, bad)
-
-
-class Reading(NamedTuple):
-    """How sentences are read: their format, the longest line, and what becomes of those that cannot be used."""
-
-    format: str = "auto"
-    max_line: int = MAX_LINE
-    faults: Faults | None = None
+        return PieceAnswers(self.work.encode(records) if self.as_lines else records, counts, bad)
 
 
 def predict_stream(
-    work: Work,
+    work: RecordWork,
     source: AnyPath,
     target: AnyPath,
-    reading: Reading | None = None,
     *,
+    format: str = "auto",
+    max_line: int = MAX_LINE,
+    faults: Faults | None = None,
     jobs: int = 1,
     progress: Progress = no_progress,
 ) -> Counts:
-    """Answers the sentences of one file into another, and returns what was done; `"-"` is standard input or output."""
-    format, max_line, given = reading or Reading()
-    faults = given or Faults()
+    """Answers the sentences of one file into another, and returns counts; `"-"` is standard input or output.
+
+    format, max_line
+        Of the input: a format that `hasten convert` reads, and the longest line, in characters.
+    faults
+        Collects bad records; by default, the first one is an error.
+    jobs
+        Number of processes. Answers do not depend on it.
+    """
+    faults = faults or Faults()
     counts, pace = Counts(), Pace()
     pieces = read_pieces(source, format, max_line, faults)
 
-    def labelled() -> Iterator[bytes]:
+    def lines() -> Iterator[bytes]:
         for done in answer_stream(work, pieces, jobs=jobs, set_aside=faults.skip):
             for bad in done.bad:
                 faults.meet(CorpusError(bad.reason), bad.place)
@@ -187,9 +188,9 @@ def predict_stream(
             raise CorpusError(f"{called(source)} has no sentence. Check that it is the right file.")
 
     try:
-        write_blocks(target, labelled())
+        write_blocks(target, lines())
     except CorpusError:
-        if source != "-" and os.path.isfile(source):  # says how many others there are
+        if source != "-" and os.path.isfile(source):  # reads on, for an error that counts all bad records
             deque(read_corpus(source, format, max_line), maxlen=0)
         raise
     return counts
@@ -198,25 +199,25 @@ def predict_stream(
 def read_pieces(
     path: AnyPath, format: str = "auto", max_line: int = MAX_LINE, faults: Faults | None = None
 ) -> Iterator[Piece]:
-    """Reads a corpus, some sentences at a time: JSON lines as they are, sentences of any other format."""
+    """Reads a corpus in pieces: blocks of JSON lines as they are, decoded sentences of other formats."""
     format = format_of(path, format)
     if format == "jsonl":
         yield from read_blocks(path, max_line)
         return
-    at, some, size = 1, list[Sentence](), 0
+    first, sentences, size = 1, list[Sentence](), 0
     for sentence in read_corpus(path, format, max_line, faults=faults):
-        some.append(sentence)
+        sentences.append(sentence)
         size += 1 + len(sentence.tokens)
-        if size >= PIECE:
-            yield Chunk(called(path), at, some)
-            at, some, size = at + len(some), [], 0
-    if some:
-        yield Chunk(called(path), at, some)
+        if size >= WORDS:
+            yield Chunk(called(path), first, sentences)
+            first, sentences, size = first + len(sentences), [], 0
+    if sentences:
+        yield Chunk(called(path), first, sentences)
 
 
 @contextmanager
 def _without_cycles() -> Iterator[None]:
-    """Pauses the search for cyclic garbage, a fifth of the time: a piece makes many objects, and no cycles of them."""
+    """Pauses garbage collection, which takes a fifth of the time: a piece makes many objects, but no cycles."""
     paused = gc.isenabled()
     gc.disable()
     try:
@@ -226,13 +227,15 @@ def _without_cycles() -> Iterator[None]:
             gc.enable()
 
 
-def answer_stream(work: Work, pieces: Iterable[Piece], *, jobs: int = 1, set_aside: bool = False) -> Iterator[Answered]:
-    """Yields the answers to pieces as lines of JSON, in order; they do not depend on the number of jobs."""
-    return in_processes(Answerer(work, set_aside), pieces, jobs)
+def answer_stream(
+    work: RecordWork, pieces: Iterable[Piece], *, jobs: int = 1, set_aside: bool = False
+) -> Iterator[PieceAnswers]:
+    """Yields the answers to pieces as JSON lines, in order; they do not depend on the number of jobs."""
+    return in_processes(PieceAnswerer(work, set_aside), pieces, jobs)
 
 
-class Named(NamedTuple):
-    """A problem with its id, and the name of its structure."""
+class FlatProblem(NamedTuple):
+    """A problem with its id and the name of its structure."""
 
     id: str
     structure: str
@@ -241,15 +244,15 @@ class Named(NamedTuple):
 
 @dataclass(eq=False)
 class FlatWork:
-    """Answers problems of the structures given by name.
+    """Answers problems of named structures.
 
-    Each shard is answered by a copy of the speedup as it was given, which draws its audits by its seed and the number
-    of the shard: so answers, counters and audits depend neither on who answers which shard, nor on how many do.
+    Each shard is answered by a fresh copy of the speedup, which draws its audits by the seed and the number of the
+    shard; so answers, counters and audits do not depend on the workers.
     """
 
     speedup: Speedup
     structures: Mapping[str, Structure]
-    _mine: Speedup = field(init=False, repr=False)  # for the shard at hand
+    _copy: Speedup = field(init=False, repr=False)  # for the current shard
 
     kind = "flat"
 
@@ -258,7 +261,7 @@ class FlatWork:
             raise ProblemError("A speedup that learns as it works cannot be copied to shards. Set learn=False.")
         if not self.structures:
             raise ProblemError("Flat problems need structures: name at least one.")
-        for shape in self.structures.values():  # a speedup that cannot answer is refused now
+        for shape in self.structures.values():  # fails now if the speedup cannot answer
             self.speedup.for_shard(0).predict(shape.batch(np.zeros((1, shape.n_labels))))
         self.begin(0)
 
@@ -267,7 +270,7 @@ class FlatWork:
 
     @property
     def digest(self) -> str:
-        """Changes with whatever can change an answer."""
+        """A digest of all that an answer depends on."""
         digest = hashlib.sha256(self.speedup.digest.encode())
         for name in sorted(self.structures):
             digest.update(f"{name} {self.structures[name].schema.digest}".encode())
@@ -275,22 +278,22 @@ class FlatWork:
         return digest.hexdigest()
 
     def begin(self, shard: int) -> None:
-        """Begins a shard: what is drawn from now on depends on its number alone."""
-        self._mine = self.speedup.for_shard(shard)
+        """Begins a shard; random numbers depend on its number alone."""
+        self._copy = self.speedup.for_shard(shard)
 
     def read(self, piece: Piece) -> Items:
         """Reads problems."""
-        problems, numbers, refused = list[Named](), list[int](), list[tuple[int, CorpusError]]()
+        problems, numbers, refused = list[FlatProblem](), list[int](), list[tuple[int, CorpusError]]()
         for number, entry in piece.entries():
             try:
                 record = parse_object(entry) if isinstance(entry, str | bytes) else entry
                 problems.append(self._read(record, str(number)))
                 numbers.append(number)
-            except FAULTS as error:
+            except RECORD_ERRORS as error:
                 refused.append((number, CorpusError(str(error))))
         return Items(problems, numbers, refused)
 
-    def _read(self, record: Record, default_id: str) -> Named:
+    def _read(self, record: Record, default_id: str) -> FlatProblem:
         name = record.get("structure")
         if name is None and len(self.structures) == 1:
             name = next(iter(self.structures))
@@ -302,15 +305,15 @@ class FlatWork:
             raise CorpusError("'costs' should be a list of numbers, one for each label.")
         if not isinstance(record.get("id", ""), str):
             raise CorpusError("'id' should be a string. Put it in quotes.")
-        return Named(record.get("id", default_id), name, self.structures[name].problem(costs))
+        return FlatProblem(record.get("id", default_id), name, self.structures[name].problem(costs))
 
     def answer(self, items: Items) -> tuple[list[Record], Counts]:
         """Returns answers, and the counters of the speedup."""
         if not items.values:
             return [], Counts()
-        before = Counts(self._mine.counters.as_dict())
-        answers = self._mine.predict(Batch.of([each.problem for each in items.values]))
-        counts = Counts(self._mine.counters.as_dict())
+        before = Counts(self._copy.counters.as_dict())
+        answers = self._copy.predict(Batch.of([each.problem for each in items.values]))
+        counts = Counts(self._copy.counters.as_dict())
         counts.subtract(before)
         records = []
         for (id, structure, _), found in zip(items.values, answers, strict=True):
