@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 
 from hasten.bench import run
 from hasten.bench.families import FAMILIES, TASK, plant
-from hasten.bench.peers import PEERS, Peer, Round, Worker, measure, warm_up
+from hasten.bench.peers import PEERS, Peer, PeerFailed, TimedAnswer, Worker, measure, warm_up
 from hasten.errors import HastenError, ProblemError
 from hasten.proof.certifier import Certifier
 from hasten.solvers import make_solver
@@ -87,20 +88,20 @@ def test_a_lying_peer_is_caught():
 
 def test_a_labelling_that_breaks_a_constraint_is_wrong_and_no_reference():
     problems = FAMILIES["assignment"].problems(3, 1)
-    invalid = Round([1.0], [np.zeros(3, dtype=np.int64)], [True], ["solver"])
+    invalid = [TimedAnswer(1.0, np.zeros(3, dtype=np.int64), True, "solver")]
     assert run.references(problems, [invalid]) == [math.inf]
     assert run.summarise(problems, [invalid], [math.inf])["n_wrong"] == 1
 
 
 def test_a_claim_that_nothing_fits_is_wrong_where_something_does():
     problems = FAMILIES["random"].problems(2, 1)
-    claim = Round([1.0], [None], [True], ["solver"])
+    claim = [TimedAnswer(1.0, None, True, "solver")]
     assert run.summarise(problems, [claim], [0.5])["n_wrong"] == 1
 
 
 def test_running_out_of_time_is_unsolved_but_not_wrong():
     problems = FAMILIES["random"].problems(2, 1)
-    late = Round([1.0], [None], [False], ["solver"])
+    late = [TimedAnswer(1.0, None, False, "solver")]
     found = run.summarise(problems, [late], [0.5])
     assert (found["status"], found["n_wrong"], found["n_solved"]) == ("ok", 0, 0)
 
@@ -111,14 +112,13 @@ def test_batches_answer_as_single_calls_do():
     warm_up(alone, problems)
     warm_up(together, problems, batched=True)
     one, all_at_once = measure(alone, problems, 10.0, 5), measure(together, problems, 10.0, 5, batched=True)
-    assert [list(labels) for labels in one.labels] == [list(labels) for labels in all_at_once.labels]
-    assert all(one.optimal)
-    assert all(all_at_once.optimal)
+    assert [list(answer.labels) for answer in one] == [list(answer.labels) for answer in all_at_once]
+    assert all(answer.optimal for answer in one + all_at_once)
 
 
 def test_a_budget_ends_a_round():
     problems = FAMILIES["random"].problems(2, 5)
-    assert len(measure(PEERS["hasten"].make(5.0), problems, 0.0, 5).seconds) == 1
+    assert len(measure(PEERS["hasten"].make(5.0), problems, 0.0, 5)) == 1
 
 
 def test_a_quick_run_of_our_own_engine_is_complete(tmp_path, monkeypatch, capsys):
@@ -179,3 +179,17 @@ def test_the_machine_is_described():
     said = describe_machine()
     assert said["processor"]
     assert "numpy" in said["packages"]
+
+
+def test_a_process_that_crashes_or_hangs_is_reported_and_started_again():
+    problems = FAMILIES["random"].problems(2, 3)
+    worker = Worker("hasten", 5.0)
+    try:
+        with pytest.raises(PeerFailed, match="The process of hasten ended"):
+            worker._call(60.0, os._exit, 3)
+        with pytest.raises(PeerFailed, match="did not answer within 0 seconds"):
+            worker._call(0.1, time.sleep, 60.0)
+        worker.load(problems)
+        assert [answer.optimal for answer in worker.measure(10.0, 2)] == [True, True]
+    finally:
+        worker.close()

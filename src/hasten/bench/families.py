@@ -1,4 +1,4 @@
-"""The problems that are measured: families of one shape each, in several sizes, drawn from a seed."""
+"""The problems of the benchmark: families of one shape each, in several sizes, drawn from a seed."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from hasten.support.arrays import FloatArray, IntArray
 from hasten.tasks.entity_relation.task import EntityRelationTask, ordered_pairs
 
 TASK = EntityRelationTask(features="both")
-PEAK = 3.0  # how much cheaper a planted label is, in standard deviations of the noise
+PEAK = 3.0  # by which a planted label is cheaper, in standard deviations of the noise
 N_WEIGHTS = 3  # rules of a knapsack
-UNRELATED = 0.75  # how often a planted pair has no relation
+UNRELATED = 0.75  # share of planted pairs without a relation
 
 Make = Callable[[int, int, np.random.Generator], list[Problem]]
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class ProblemFamily:
     """Problems of one kind: `make(size, n, rng)` draws `n` of a size."""
 
     name: str
     about: str
-    unit: str  # what a size counts
+    unit: str  # of a size
     sizes: tuple[int, ...]
     make: Make
 
     def problems(self, size: int, n: int, seed: int = 0) -> list[Problem]:
-        """Draws `n` problems of a size; a seed gives the same ones, and more of them with a larger `n`."""
+        """Draws `n` problems of a size; with the same seed, a larger `n` only adds problems."""
         if size < 1 or n < 0:
             raise ProblemError(f"Cannot draw {n} problems of size {size}. Ask for a size of 1 or more.")
         return self.make(size, n, np.random.default_rng([seed, size]))
@@ -55,7 +55,7 @@ def _peaked(size: int, n: int, rng: np.random.Generator) -> list[Problem]:
 
 
 def plant(n_entities: int, rng: np.random.Generator) -> IntArray:
-    """Draws a valid labelling of a sentence: types at random, and some of the relations that they allow."""
+    """Draws a valid labelling of a sentence: random types, and some relations that they allow."""
     types, nothing = rng.integers(len(TASK.entity_labels), size=n_entities), len(TASK.relation_labels) - 1
     labels: dict[tuple[int, int], int] = {}
     for source, target in ordered_pairs(n_entities):
@@ -68,7 +68,7 @@ def plant(n_entities: int, rng: np.random.Generator) -> IntArray:
 
 
 def _chain(n_labels: int, *, ruled: bool = False) -> Make:
-    """Chains with transition costs; `ruled` ones have at least one of the first tag and few of the second."""
+    """Chains with transition costs; with `ruled`, at least one variable has the first tag and few the second."""
 
     def make(size: int, n: int, rng: np.random.Generator) -> list[Problem]:
         schema = Schema()
@@ -88,7 +88,7 @@ def _chain(n_labels: int, *, ruled: bool = False) -> Make:
 
 
 def _assignment(n_tasks: Callable[[int], int], *, free: bool) -> Make:
-    """Workers and tasks: each task exactly once, or (`free`) at most once, and a worker may have none."""
+    """Workers and tasks: each task exactly once; with `free`, at most once, and workers may have none."""
 
     def make(size: int, n: int, rng: np.random.Generator) -> list[Problem]:
         tasks = [f"task{i}" for i in range(n_tasks(size))]
@@ -128,7 +128,7 @@ def _ontology(size: int, n: int, rng: np.random.Generator) -> list[Problem]:
 
 
 def implications(pairs: list[tuple[int, int]], size: int) -> tuple[Structure, list[int]]:
-    """Returns yes/no classes, the first of each pair of which implies the second."""
+    """Returns yes/no classes; in each pair, the first implies the second."""
     schema = Schema()
     term = schema.variable("class", ["no", "yes"])
     implies = schema.factor("implies", child=term, parent=term).imply({"child": "yes"}, {"parent": "yes"})
@@ -140,7 +140,7 @@ def implications(pairs: list[tuple[int, int]], size: int) -> tuple[Structure, li
 
 
 def _grid(n_labels: int, draw: Callable[[np.random.Generator, int], FloatArray]) -> Make:
-    """Square grids; `draw` gives the tables between so many pairs of neighbours."""
+    """Square grids; `draw` returns the tables between pairs of neighbours, given their number."""
 
     def make(size: int, n: int, rng: np.random.Generator) -> list[Problem]:
         schema = Schema()
@@ -157,12 +157,12 @@ def _grid(n_labels: int, draw: Callable[[np.random.Generator, int], FloatArray])
 
 
 def _differing(strength: Callable[[np.random.Generator, int], FloatArray]) -> Make:
-    """Square grids of two labels, with what it costs neighbours to differ."""
+    """Square grids of two labels, with a cost where neighbours differ."""
     return _grid(2, lambda rng, edges: strength(rng, edges)[:, None, None] * (1.0 - np.eye(2)))
 
 
 def _order(size: int, n: int, rng: np.random.Generator) -> list[Problem]:
-    """Draws relations that favour a hidden order with noise."""
+    """Draws relations that favour a hidden order, with noise."""
     schema, table = Schema(), np.zeros((2, 2, 2))
     relation = schema.variable("relation", ["before", "after"])
     table[0, 0, 1] = table[1, 1, 0] = np.inf
@@ -172,7 +172,7 @@ def _order(size: int, n: int, rng: np.random.Generator) -> list[Problem]:
     for a, b, c in combinations(range(size), 3):
         shape.connect(transitive, ab=number[a, b], bc=number[b, c], ac=number[a, c])
     costs = 0.7 * rng.normal(size=(n, len(number), 2))
-    costs[:, :, 0] -= 1.0  # the hidden order is that of the numbers
+    costs[:, :, 0] -= 1.0  # the hidden order is by number
     return [shape.problem(each.ravel()) for each in costs]
 
 
@@ -191,31 +191,32 @@ def _knapsack(size: int, n: int, rng: np.random.Generator) -> list[Problem]:
 
 
 def drawn(shape: Structure, n: int, rng: np.random.Generator) -> list[Problem]:
-    """Draws problems of a shape whose costs are noise."""
+    """Draws problems of a shape with normal costs."""
     return [shape.problem(each) for each in rng.normal(size=(n, shape.n_labels))]
 
 
 _ALL = (
-    Family("random", "entity-relation problems whose costs are noise", "entities", (2, 4, 6, 8, 12, 16, 20),
+    ProblemFamily("random", "entity-relation problems whose costs are noise", "entities", (2, 4, 6, 8, 12, 16, 20),
            _random),
-    Family("peaked", "entity-relation problems whose costs favour a valid labelling, with noise", "entities",
+    ProblemFamily("peaked", "entity-relation problems whose costs favour a valid labelling, with noise", "entities",
            (2, 4, 6, 8, 12, 16, 20), _peaked),
-    Family("chain5", "chains of 5 labels with transition costs", "variables", (10, 20, 50, 100), _chain(5)),
-    Family("chain20", "chains of 20 labels with transition costs", "variables", (10, 20, 50, 100), _chain(20)),
-    Family("grid3", "square grids of 3 labels with random tables", "cells a side", (3, 5, 7, 10),
+    ProblemFamily("chain5", "chains of 5 labels with transition costs", "variables", (10, 20, 50, 100), _chain(5)),
+    ProblemFamily("chain20", "chains of 20 labels with transition costs", "variables", (10, 20, 50, 100), _chain(20)),
+    ProblemFamily("grid3", "square grids of 3 labels with random tables", "cells a side", (3, 5, 7, 10),
            _grid(3, lambda rng, edges: rng.normal(size=(edges, 3, 3)))),
-    Family("assignment", "workers and tasks, each task exactly once", "workers", (4, 8, 12, 16, 24),
+    ProblemFamily("assignment", "workers and tasks, each task exactly once", "workers", (4, 8, 12, 16, 24),
            _assignment(lambda size: size, free=False)),
-    Family("matching", "twice as many workers as tasks, each task at most once", "workers", (4, 8, 16, 32),
+    ProblemFamily("matching", "twice as many workers as tasks, each task at most once", "workers", (4, 8, 16, 32),
            _assignment(lambda size: max(1, size // 2), free=True)),
-    Family("ruled", "chains of 5 labels under two rules that count", "variables", (10, 30), _chain(5, ruled=True)),
-    Family("tree", "classes that imply the one above, few of them", "classes", (50, 200), _hierarchy),
-    Family("dag", "classes that imply one or two others", "classes", (50, 400), _ontology),
-    Family("potts", "grids of two labels that should agree", "cells a side", (10, 20),
+    ProblemFamily("ruled", "chains of 5 labels under two rules that count", "variables", (10, 30),
+           _chain(5, ruled=True)),
+    ProblemFamily("tree", "classes that imply the one above, few of them", "classes", (50, 200), _hierarchy),
+    ProblemFamily("dag", "classes that imply one or two others", "classes", (50, 400), _ontology),
+    ProblemFamily("potts", "grids of two labels that should agree", "cells a side", (10, 20),
            _differing(lambda rng, edges: np.ones(edges))),
-    Family("order", "relations of all pairs of events, transitive", "events", (6, 10, 14), _order),
-    Family("knapsack", "items under three limits of weight", "items", (10, 20, 30), _knapsack),
-    Family("spin", "spin glasses on square grids", "cells a side", (6, 10),
+    ProblemFamily("order", "relations of all pairs of events, transitive", "events", (6, 10, 14), _order),
+    ProblemFamily("knapsack", "items under three limits of weight", "items", (10, 20, 30), _knapsack),
+    ProblemFamily("spin", "spin glasses on square grids", "cells a side", (6, 10),
            _differing(lambda rng, edges: rng.normal(size=edges))),
 )  # fmt: skip
-FAMILIES: Mapping[str, Family] = {family.name: family for family in _ALL}
+FAMILIES: Mapping[str, ProblemFamily] = {family.name: family for family in _ALL}

@@ -1,24 +1,22 @@
 """The peers: hasten itself and the solvers that it knows, each in a process of its own.
 
-All solvers are given the same strong formulation, reuse their models where their interface allows it, use one thread,
-and are asked for a gap of zero. A peer cannot disturb another, and may crash, hang or print; HiGHS and OR-Tools cannot
-share a process at all. Only the calls themselves are timed, by the processor time of the process: on an idle machine
-this is the time on the clock, and on a busy one it does not count the time that others took.
+All solvers get the same strong formulation, reuse their models where their interface allows it, use one thread and a
+gap of zero. A process each, because a peer may crash, hang or print, and HiGHS and OR-Tools cannot share one. Only the
+calls themselves are timed, in processor time: on a busy machine, it leaves out the time that other processes took.
 """
 
 from __future__ import annotations
 
 import multiprocessing
 import os
-import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,38 +31,38 @@ from hasten.support.arrays import IntArray
 from hasten.support.environment import package_version
 
 REPEATS = 5  # of a batch, in one round
-PATIENCE = 120.0  # seconds beyond what a peer may take, before it is given up
+PATIENCE = 120.0  # seconds beyond a peer's time limit after which it hangs
 
 
-class Hasten:
-    """hasten: certified, and where that fails solved by HiGHS. A `Speedup` for each schema."""
+class Certified:
+    """hasten: answers certified, or solved by HiGHS; a `Speedup` for each schema."""
 
     def __init__(self, time_limit: float) -> None:
         self.options = {"time_limit": time_limit, "interruptible": False}
-        self.known: dict[int, tuple[Schema, Speedup]] = {}
+        self.speedups: dict[int, tuple[Schema, Speedup]] = {}
 
     def solve(self, problems: Problem | Batch) -> Any:
         """Answers one problem, or many in one call."""
         schema = (problems.structure if isinstance(problems, Problem) else problems.structures[0]).schema
-        if id(schema) not in self.known:
+        if id(schema) not in self.speedups:
             speedup = Speedup(schema, solver="highs", solver_options=self.options, trust=Trust(on_error="raise"))
-            self.known[id(schema)] = schema, speedup
-        return self.known[id(schema)][1].predict(problems)
+            self.speedups[id(schema)] = schema, speedup
+        return self.speedups[id(schema)][1].predict(problems)
 
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """How to make a peer, given the seconds that it may take for a problem; the package that it needs."""
+    """A way to solve problems: `make` takes the time limit for a problem, and returns an object with `solve`."""
 
     name: str
     about: str
-    make: Callable[[float], Any]  # an object with `solve`
+    make: Callable[[float], Any]
     package: str | None = None  # beyond hasten's own dependencies
     batched: bool = False  # whether it answers many problems in one call
 
     @property
     def installed(self) -> bool:
-        """Whether its package is there."""
+        """Whether its package is installed."""
         return self.package is None or find_spec(self.package) is not None
 
     @property
@@ -79,9 +77,9 @@ def _solver(name: str, about: str, package: str) -> Peer:
 
 
 _ALL = (
-    Peer("hasten", "certified, a call for each problem", Hasten),
-    Peer("hasten batch", "certified, one call for all problems", Hasten, batched=True),
-    _solver("toulbar2", "made anew for each problem", "pytoulbar2"),
+    Peer("hasten", "certified, a call for each problem", Certified),
+    Peer("hasten batch", "certified, one call for all problems", Certified, batched=True),
+    _solver("toulbar2", "model rebuilt for each problem", "pytoulbar2"),
     _solver("gurobi", "model reused", "gurobipy"),
     _solver("highs", "warm linear program first, model reused", "highspy"),
     _solver("cpsat", "one worker, model reused", "ortools"),
@@ -90,25 +88,17 @@ PEERS: Mapping[str, Peer] = {peer.name: peer for peer in _ALL}
 OWN = ("hasten", "hasten batch")
 
 
-@dataclass(frozen=True, slots=True)
-class Round:
-    """A peer's answers to the first problems, and the seconds that each took."""
+class TimedAnswer(NamedTuple):
+    """A peer's answer to a problem."""
 
-    seconds: list[float] = field(default_factory=list)
-    labels: list[IntArray | None] = field(default_factory=list)
-    optimal: list[bool] = field(default_factory=list)  # whether the peer says that nothing is better
-    sources: list[str] = field(default_factory=list)  # which step answered
-
-    def note(self, seconds: float, answer: Any) -> None:
-        """Adds an answer."""
-        self.seconds.append(seconds)
-        self.labels.append(answer.values)
-        self.optimal.append(bool(answer.status.optimal))
-        self.sources.append(answer.source.value)
+    seconds: float
+    labels: IntArray | None
+    optimal: bool  # whether the peer claims that no labelling is cheaper
+    source: str  # the step that answered
 
 
 class PeerFailed(Exception):  # noqa: N818
-    """A peer could not be measured; `status` says in a word why."""
+    """A peer could not be measured; `status` is the reason in a word."""
 
     def __init__(self, status: str, why: str) -> None:
         super().__init__(status, why)
@@ -116,65 +106,68 @@ class PeerFailed(Exception):  # noqa: N818
 
 
 class Worker:
-    """Runs one peer, in a process of its own."""
+    """Runs one peer in a process of its own, which is started again if it crashed or hung."""
 
     def __init__(self, name: str, time_limit: float) -> None:
-        self.name = name
-        self.time_limit = time_limit
-        os.environ.setdefault("HASTEN_TIER", "compiled")  # for the process: small batches are interpreted
-        self._pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), _be_quiet)
-        self._process = self._pool.submit(os.getpid)
+        self.name, self.time_limit = name, time_limit
+        self._pool: ProcessPoolExecutor | None = None
+        os.environ.setdefault("HASTEN_TIER", "compiled")  # for the process, or small batches would be interpreted
 
     def load(self, problems: Sequence[Problem]) -> None:
-        """Hands the peer problems, for which it builds its models. Not timed."""
-        self._ask(PATIENCE, _load, self.name, self.time_limit, list(problems))
+        """Sends problems, for which the peer builds its models. Not timed."""
+        self._call(PATIENCE, _load, self.name, self.time_limit, list(problems))
 
-    def measure(self, budget: float, most: int) -> Round:
-        """Lets the peer answer at most so many of the problems, in order, until the budget is spent."""
-        found: Round = self._ask(budget + 3 * self.time_limit + PATIENCE, _measure, budget, most)
+    def measure(self, budget: float, most: int) -> list[TimedAnswer]:
+        """Returns answers to the first problems, at most `most`, until the budget of seconds is spent."""
+        found: list[TimedAnswer] = self._call(budget + 3 * self.time_limit + PATIENCE, _measure, budget, most)
         return found
 
     def close(self) -> None:
         """Ends the process."""
-        with suppress(BrokenProcessPool, ProcessLookupError):
-            os.kill(self._process.result(), signal.SIGTERM)
-        self._pool.shutdown(cancel_futures=True)
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            for process in list((pool._processes or {}).values()):
+                process.kill()
+            pool.shutdown(cancel_futures=True)
 
-    def _ask(self, timeout: float, do: Callable[..., Any], *request: Any) -> Any:
+    def _call(self, timeout: float, do: Callable[..., Any], *args: Any) -> Any:
+        if self._pool is None:
+            self._pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), _silence)
         try:
-            return self._pool.submit(do, *request).result(timeout)
+            return self._pool.submit(do, *args).result(timeout)
         except TimeoutError:
+            self.close()
             raise PeerFailed("hangs", f"{self.name} did not answer within {timeout:.0f} seconds.") from None
         except BrokenProcessPool:
+            self.close()
             raise PeerFailed("crashed", f"The process of {self.name} ended.") from None
 
 
-_HELD: dict[str, Any] = {}  # the peer of this process, and its problems
+_STATE: dict[str, Any] = {}  # the peer of this process, and its problems
 
 
-def _be_quiet() -> None:
-    """Sends what peers print, when they greet, report and warn, nowhere."""
-    quiet = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(quiet, 1)
-    os.dup2(quiet, 2)
+def _silence() -> None:
+    """Discards what peers print."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
 
 
 def _load(name: str, time_limit: float, problems: Sequence[Problem]) -> None:
-    with _telling():
-        if "peer" not in _HELD:
-            _HELD.update(peer=PEERS[name].make(time_limit), batched=PEERS[name].batched)
-        _HELD["problems"] = problems
-        warm_up(_HELD["peer"], problems, _HELD["batched"])
+    with _picklable_errors():
+        if "peer" not in _STATE:
+            _STATE.update(peer=PEERS[name].make(time_limit), batched=PEERS[name].batched)
+        _STATE["problems"] = problems
+        warm_up(_STATE["peer"], problems, _STATE["batched"])
 
 
-def _measure(budget: float, most: int) -> Round:
-    with _telling():
-        return measure(_HELD["peer"], _HELD["problems"], budget, most, batched=_HELD["batched"])
+def _measure(budget: float, most: int) -> list[TimedAnswer]:
+    with _picklable_errors():
+        return measure(_STATE["peer"], _STATE["problems"], budget, most, batched=_STATE["batched"])
 
 
 @contextmanager
-def _telling() -> Iterator[None]:
-    """Says why a peer failed, in words that can be sent from one process to another."""
+def _picklable_errors() -> Iterator[None]:
     try:
         yield
     except SolverTooSmall as error:
@@ -184,27 +177,30 @@ def _telling() -> Iterator[None]:
 
 
 def warm_up(peer: Any, problems: Sequence[Problem], batched: bool = False) -> None:
-    """Solves, for each structure, a problem without costs: models are built and kernels compiled."""
+    """Solves a problem without costs for each structure, so that models are built and kernels compiled."""
     structures = {id(problem.structure.compiled): problem.structure for problem in problems}
     empty = [structure.problem(np.zeros(structure.n_labels)) for structure in structures.values()]
     for problem in [Batch.of(empty)] if batched else empty:
         peer.solve(problem)
 
 
-def measure(peer: Any, problems: Sequence[Problem], budget: float, most: int, *, batched: bool = False) -> Round:
-    """Times a peer on problems, each alone or all of them together."""
-    problems, found, times = problems[:most], Round(), list[float]()
+def measure(
+    peer: Any, problems: Sequence[Problem], budget: float, most: int, *, batched: bool = False
+) -> list[TimedAnswer]:
+    """Times a peer on problems, one by one or all in a batch."""
+    problems, answers, times = problems[:most], list[Any](), list[float]()
     asked: list[Any] = [Batch.of(problems)] * REPEATS if batched else list(problems)
     warm_up(peer, problems[:1], batched)  # a process that waited is slow at first
-    ends, answers = time.perf_counter() + budget, list[Any]()
+    end = time.perf_counter() + budget
     for each in asked:
         started = time.process_time()
         answers.append(peer.solve(each))
         times.append(time.process_time() - started)
-        if time.perf_counter() > ends:
+        if time.perf_counter() > end:
             break
     if batched:
         answers, times = list(answers[-1]), [min(times) / max(1, len(problems))] * len(problems)
-    for answer, seconds in zip(answers, times, strict=True):
-        found.note(seconds, answer)
-    return found
+    return [
+        TimedAnswer(seconds, answer.values, bool(answer.status.optimal), answer.source.value)
+        for answer, seconds in zip(answers, times, strict=True)
+    ]

@@ -1,16 +1,16 @@
-"""Runs the families and the peers, round after round, checks that all of them agree, and shows the results.
+"""Runs the families and the peers in rounds, checks that all agree, and shows the results as tables and a page.
 
-Every round asks every peer in turn, so that a disturbance of the machine meets them alike; of a problem's processor
-times the least counts. Models are built beforehand. A peer that needs long answers fewer problems: its ratio to hasten
-counts only problems that both solved. A measurement is a plain row: one peer on the problems of one size. Problems from
-text are the test sentences of a labelled corpus, with the costs of models trained on the others. The results are tables
-for the terminal, and a page with plots.
+In every round all peers take turns, so that a disturbance of the machine meets them alike; of a problem's processor
+times the least counts. Models are built beforehand. A slow peer answers fewer problems: its ratio to hasten counts only
+the problems that both solved. A measurement is a plain row: one peer on the problems of one size. A corpus adds its
+test sentences, with the costs of models trained on its other sentences.
 """
 
 from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,7 +20,7 @@ import numpy as np
 from rich.console import Console
 
 from hasten.bench.families import FAMILIES, TASK, sentence_problems
-from hasten.bench.peers import OWN, PEERS, PeerFailed, Round, Worker
+from hasten.bench.peers import OWN, PEERS, PeerFailed, TimedAnswer, Worker
 from hasten.errors import HastenError
 from hasten.kernels.tolerance import TOLERANCE
 from hasten.model.problem import Problem
@@ -39,7 +39,8 @@ from hasten.tasks.evaluation.page import Column, Entry, Line, column
 
 Report = Callable[[str], None]
 Row = dict[str, Any]
-Set = tuple[str, int, Sequence[Problem]]  # a family, a size, and its problems
+Round = Sequence[TimedAnswer]  # a peer's answers to the first problems
+ProblemSet = tuple[str, int, Sequence[Problem]]  # a family, a size, and its problems
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ class Settings:
     time_limit: float = 5.0  # seconds of a peer for one problem
     seed: int = 0
 
-    def problem_sets(self, corpus: Corpora | None) -> Iterator[Set]:
+    def problem_sets(self, corpus: Corpora | None) -> Iterator[ProblemSet]:
         """Yields the problems of each family and size, then those of a corpus."""
         for family in _choose("family", self.families, FAMILIES).values():
             for size in self.sizes or family.sizes:
@@ -83,14 +84,15 @@ QUICK: dict[str, Any] = {"n": 10, "rounds": 2, "budget": 0.3, "time_limit": 2.0,
 def main(
     settings: Settings, out: Path | None = Path("results/peers"), corpus: Corpora | None = None, report: Report = print
 ) -> dict[str, Any]:
-    """Measures, prints tables, and writes `peers.json` and `peers.html` into the directory `out`.
-
-    `corpus` adds the family "corpus", the test sentences of a labelled corpus with the costs of models trained on the
-    others.
-    """
+    """Measures, prints tables, and writes `peers.json` and `peers.html` into the directory `out`."""
     _choose("family", settings.families, FAMILIES)
     names = settings.installed(report)
-    measurements = _measure_all(settings.problem_sets(corpus), names, settings, report)
+    workers = {name: Worker(name, settings.time_limit) for name in names}
+    try:
+        measurements = _measure_all(settings.problem_sets(corpus), workers, settings, report)
+    finally:
+        for worker in workers.values():
+            worker.close()
     results = {
         "machine": describe_machine(),
         "settings": asdict(settings),
@@ -106,124 +108,109 @@ def main(
     return results
 
 
-def _measure_all(sets: Iterator[Set], names: Sequence[str], settings: Settings, report: Report) -> list[Row]:
-    """Measures every peer on every set of problems, each peer in a process of its own."""
+def _measure_all(
+    sets: Iterator[ProblemSet], workers: Mapping[str, Worker], settings: Settings, report: Report
+) -> list[Row]:
     measurements: list[Row] = []
-    workers = {name: Worker(name, settings.time_limit) for name in names}
-    slow: set[tuple[str, str]] = set()
-    try:
-        for family, size, problems in sets:
-            found = _measure_set(problems, workers, {name for name in names if (family, name) in slow}, settings)
-            for name, row in found.items():
-                row |= {"family": family, "size": size, "peer": name}
-                row["ratio"] = {own: ratio(row, found[own]) if own in found else None for own in OWN}
-                if row["seconds"] and not row["n_solved"]:
-                    slow.add((family, name))
-            measurements += found.values()
-            told = (f"{name} {1e3 * row['mean']:.3g} ms" if row["seconds"] else f"{name} {row['status']}"
-                    for name, row in found.items())  # fmt: skip
-            report(f"{family} {size or ''}: {', '.join(told)}")
-    finally:
-        for worker in workers.values():
-            worker.close()
+    too_slow: set[tuple[str, str]] = set()  # family and peer
+    for family, size, problems in sets:
+        found = _measure_set(problems, workers, {name for name in workers if (family, name) in too_slow}, settings)
+        for name, row in found.items():
+            row |= {"family": family, "size": size, "peer": name}
+            row["ratio"] = {own: ratio(row, found[own]) if own in found else None for own in OWN}
+            if row["seconds"] and not row["n_solved"]:
+                too_slow.add((family, name))
+        measurements += found.values()
+        parts = (f"{name} {1e3 * row['mean']:.3g} ms" if row["seconds"] else f"{name} {row['status']}"
+                 for name, row in found.items())  # fmt: skip
+        report(f"{family} {size or ''}: {', '.join(parts)}")
     return measurements
 
 
 def _measure_set(
-    problems: Sequence[Problem], workers: dict[str, Worker], slow: set[str], settings: Settings
+    problems: Sequence[Problem], workers: Mapping[str, Worker], too_slow: set[str], settings: Settings
 ) -> dict[str, Row]:
-    """Measures the peers on some problems; workers that ended are started anew."""
+    """Measures the peers on some problems."""
     rounds: dict[str, list[Round]] = {name: [] for name in workers}
-    failed = {name: PeerFailed("slow", "It solved nothing of a smaller size within the limits.") for name in slow}
-
-    def attempt(name: str, do: Callable[[Worker], None]) -> None:
-        try:
-            do(workers[name])
-        except PeerFailed as error:
-            failed[name] = error
-            if error.status in ("hangs", "crashed"):
-                workers[name].close()
-                workers[name] = Worker(name, settings.time_limit)
-
-    for name in workers:
-        if name not in failed:
-            attempt(name, lambda worker: worker.load(problems))
+    failed = {name: PeerFailed("slow", "It solved nothing of a smaller size within the limits.") for name in too_slow}
     for turn in range(settings.rounds):
-        for name, before in rounds.items():
-            if name in failed or (turn and not all(before[0].optimal)):  # in time, or once is enough
+        for name, worker in workers.items():
+            mine = rounds[name]
+            if name in failed or (turn and not all(each.optimal for each in mine[0])):  # a second try is no faster
                 continue
-            most = len(before[0].seconds) if turn else len(problems)
+            most = len(mine[0]) if turn else len(problems)
             if not turn and name == "hasten batch" and rounds.get("hasten"):
-                most = len(rounds["hasten"][0].seconds)
-            attempt(name, lambda worker, before=before, most=most: before.append(worker.measure(settings.budget, most)))  # type: ignore[misc]
-    best = references(problems, [found for before in rounds.values() for found in before])
-    return {
-        name: summarise([], [Round()], []) | {"status": failed[name].status, "note": failed[name].why}
-        if name in failed
-        else summarise(problems, before, best)
-        for name, before in rounds.items()
-    }
+                most = len(rounds["hasten"][0])
+            try:
+                if not turn:
+                    worker.load(problems)
+                mine.append(worker.measure(settings.budget, most))
+            except PeerFailed as error:
+                failed[name] = error
+    best = references(problems, [each for of_peer in rounds.values() for each in of_peer])
+    rows = {name: summarise(problems, [] if name in failed else rounds[name], best) for name in workers}
+    for name, failure in failed.items():
+        rows[name] |= {"status": failure.status, "note": failure.why}
+    return rows
 
 
 def references(problems: Sequence[Problem], rounds: Sequence[Round]) -> list[float]:
     """Returns the least cost of each problem that any peer found a valid labelling for; inf if none did."""
     best = [math.inf] * len(problems)
-    for found in rounds:
-        for p, labels in enumerate(found.labels):
-            best[p] = min(best[p], _true_cost(problems[p], labels))
+    for answers in rounds:
+        for p, answer in enumerate(answers):
+            best[p] = min(best[p], _true_cost(problems[p], answer.labels))
     return best
 
 
 def _true_cost(problem: Problem, labels: Any) -> float:
-    """Returns the cost of a labelling by our own count; inf if there is none, or it breaks a constraint."""
+    """Returns the cost of a labelling as we count it; inf if there is none, or it breaks a constraint."""
     return problem.total(labels) if labels is not None and problem.check(labels).valid else math.inf
 
 
 def summarise(problems: Sequence[Problem], rounds: Sequence[Round], best: Sequence[float]) -> Row:
     """Checks a peer's answers against the best known, and keeps its least times."""
-    n = min(len(found.seconds) for found in rounds)
-    wrong = set()
-    for found in rounds:
-        for p in range(n):
-            cost = _true_cost(problems[p], found.labels[p])
-            invalid = found.labels[p] is not None and cost == math.inf
-            worse = found.optimal[p] and cost > best[p] and cost - best[p] > TOLERANCE * max(1.0, abs(best[p]))
-            if invalid or worse:
-                wrong.add(p)
-    solved = [all(found.optimal[p] for found in rounds) and p not in wrong for p in range(n)]
-    seconds = [min(found.seconds[p] for found in rounds) for p in range(n)]
-    sources = rounds[0].sources[:n]
+    answers = list(zip(*rounds, strict=False))  # to each problem that every round came to
+
+    def is_wrong(p: int, answer: TimedAnswer) -> bool:
+        cost = _true_cost(problems[p], answer.labels)
+        worse = cost > best[p] and cost - best[p] > TOLERANCE * max(1.0, abs(best[p]))
+        return (answer.labels is not None and cost == math.inf) or (answer.optimal and worse)
+
+    wrong = [p for p, given in enumerate(answers) if any(is_wrong(p, each) for each in given)]
+    solved = [all(each.optimal for each in given) and p not in wrong for p, given in enumerate(answers)]
+    seconds = [min(each.seconds for each in given) for given in answers]
     return {
         "status": "wrong" if wrong else "ok",
-        "note": f"Not the optimum: problems {sorted(wrong)[:5]}." if wrong else "",
+        "note": f"Not the optimum: problems {wrong[:5]}." if wrong else "",
         "n_problems": len(problems),
-        "n_solved": sum(solved),  # to proved optimality, within the limits
+        "n_solved": sum(solved),  # proved optimal within the limits
         "n_wrong": len(wrong),
-        "seconds": seconds,  # the least time of each problem that it came to
+        "seconds": seconds,  # the least time of each problem
         "solved": solved,
-        "by": {source: sources.count(source) for source in sorted(set(sources))},
-        "mean": float(np.mean(seconds)) if seconds else None,  # one that ran into a limit counts with that
+        "by": dict(sorted(Counter(given[0].source for given in answers).items())),
+        "mean": float(np.mean(seconds)) if seconds else None,  # a problem that reached a limit counts with that
     }
 
 
 def ratio(theirs: Row, ours: Row) -> float | None:
-    """Returns how many times as long a peer takes as hasten, on the problems that both solved."""
-    both = [solved == (True, True) for solved in zip(theirs["solved"], ours["solved"], strict=False)]
-    if not any(both) or theirs["status"] != "ok" or ours["status"] != "ok":
+    """Returns a peer's time divided by hasten's, on the problems that both solved."""
+    if theirs["status"] != "ok" or ours["status"] != "ok":
         return None
-    sums = [sum(second for second, mine in zip(row["seconds"], both, strict=False) if mine) for row in (theirs, ours)]
-    return float(sums[0] / sums[1])
+    rows = zip(theirs["seconds"], theirs["solved"], ours["seconds"], ours["solved"], strict=False)
+    both = [(their, our) for their, they_solved, our, we_solved in rows if they_solved and we_solved]
+    return float(sum(their for their, _ in both) / sum(our for _, our in both)) if both else None
 
 
-def _choose(what: str, wanted: Sequence[str] | None, known: Mapping[str, Any]) -> dict[str, Any]:
+def _choose(noun: str, wanted: Sequence[str] | None, known: Mapping[str, Any]) -> dict[str, Any]:
     for name in wanted or ():
         if name not in known:
-            raise HastenError(f"There is no {what} {name!r}. There are {', '.join(known)}.")
+            raise HastenError(f"There is no {noun} {name!r}. There are {', '.join(known)}.")
     return {name: known[name] for name in wanted or known}
 
 
 def split_of(corpora: Corpora, seed: int = 0) -> tuple[list[Sentence], list[Sentence]]:
-    """Returns the sentences of a corpus that train, and those that test: as its files divide it, or drawn."""
+    """Returns the sentences of a corpus for training and for testing: as its files divide it, or at random."""
     parts = parts_of(corpora.labelled, corpora.files, seed)
     train, test = ([corpora.labelled[n] for n in numbers] for numbers in (parts.train, parts.test))
     return train, test
@@ -241,7 +228,7 @@ def _corpus_problems(corpora: Corpora, seed: int) -> dict[str, list[Problem]]:
 
 
 def _tables(results: Entry) -> Iterator[tuple[str, list[Column], list[Line]]]:
-    """Yields the title, the columns and the rows of each family: time a problem and how many times hasten's that is."""
+    """Yields the title, the columns and the rows of each family: the time of a problem, and its ratio to hasten's."""
     for family in dict.fromkeys(row["family"] for row in results["measurements"]):
         known, mine = FAMILIES.get(family), [row for row in results["measurements"] if row["family"] == family]
         sizes = dict.fromkeys(row["size"] for row in mine)
@@ -254,23 +241,26 @@ def _tables(results: Entry) -> Iterator[tuple[str, list[Column], list[Line]]]:
         yield f"{family}: {known.about if known else 'the costs of a trained model'}", columns, rows
 
 
+MEANING = "Time of a problem, its ratio to hasten's, its ratio to hasten's in batches"
+
+
 def show(results: Entry, console: Console | None = None) -> None:
     """Prints the tables."""
     console = console or wide_console()
     for title, columns, rows in _tables(results):
         console.print(title, style="italic", highlight=False, markup=False)
         console.print(page.terminal_table(columns, rows))
-    console.print("Time a problem, × hasten's, × hasten's in batches.", style="dim", highlight=False)
+    console.print(f"{MEANING}.", style="dim", highlight=False)
 
 
 def wide_console() -> Console:
-    """Returns the terminal; where there is none, lines are as long as tables need."""
+    """Returns the terminal; an output that is no terminal gets lines as long as tables need."""
     console = Console()
     return console if console.is_terminal else Console(width=180)
 
 
 def cell(row: Entry) -> str:
-    """Returns one measurement in words."""
+    """Returns a measurement as text."""
     if not row["seconds"]:
         return str(row["status"])
     parts = [duration(row["mean"])]
@@ -294,23 +284,24 @@ def duration(seconds: float) -> str:
 
 
 def render(results: Entry) -> str:
-    """Returns a page with all tables, and time against size, log-log, of each family measured at two sizes or more."""
+    """Returns a page with all tables, and a log-log plot of time against size for each family of several sizes."""
     families = dict.fromkeys(row["family"] for row in results["measurements"])
     drawn = [_draw_family(results, family) for family in families if family in FAMILIES]
     lead = "Processor time a problem, of one thread. Hollow marks: some were not solved in time."
     sections = {"Families": tag("div", drawn, class_="figures")} if any(drawn) else {}
     tables = [(tag("p", title), page.html_table(columns, rows)) for title, columns, rows in _tables(results)]
-    sections["Time a problem, × hasten's, × hasten's in batches"] = join(*tables)
+    sections[MEANING] = join(*tables)
     return page.page("Time against size", lead, (), sections, {"hasten": package_version("hasten")}, "peers.json")
 
 
 def _draw_family(results: Entry, family: str) -> Html:
-    """Returns time against size, for a family of several sizes."""
     series, known = [], FAMILIES[family]
     for n, peer in enumerate(results["peers"]):
-        every = (row for row in results["measurements"] if (row["family"], row["peer"]) == (family, peer))
-        found = [row for row in every if row["status"] == "ok" and row["seconds"]]
-        points = [Point(row["size"], 1e3 * row["mean"], hollow=row["n_solved"] < len(row["seconds"])) for row in found]
+        points = [
+            Point(row["size"], 1e3 * row["mean"], hollow=row["n_solved"] < len(row["seconds"]))
+            for row in results["measurements"]
+            if (row["family"], row["peer"], row["status"]) == (family, peer, "ok") and row["seconds"]
+        ]
         series.append(Series(peer, points, 1 + n % 6, dashed=n >= 6))
     if len({point.x for each in series for point in each.points}) < 2:
         return Html()
