@@ -1,8 +1,8 @@
-"""Assignment: eight workers, eight tasks, each task once; then with a rule more.
+"""Assignment: eight workers, eight tasks, each task once; then with one more rule.
 
-The plain assignment problem has an algorithm of its own, in SciPy: nothing general is as fast, and the figure says so.
-With one rule more it is an integer program, and the peer is a solver. Answers are checked by SciPy, if it is there, and
-by scoring all 40,320 permutations. To time compiled kernels on the first run, too: HASTEN_TIER=compiled.
+The plain assignment problem has its own algorithm, in SciPy, which is faster than any general method. With one more
+rule it is an integer program, and the peer is a solver. Answers are checked by SciPy, if it is installed, and by
+scoring all 40,320 permutations. To time compiled kernels on the first run, set HASTEN_TIER=compiled.
 """
 
 from itertools import permutations

@@ -1,7 +1,7 @@
-"""A class hierarchy: yes or no for each class, and whatever is a bat is a mammal, and flies.
+"""A class hierarchy: yes or no for each class, and every bat is a mammal and a flier.
 
-Classes have one parent or two, so this is not a tree. The answers are checked by enumerating every set of classes that
-the hierarchy allows, and scoring all of them with one matrix product. The peer is an integer program.
+Classes have one parent or two, so this is not a tree. The answers are checked by enumerating all sets of classes that
+the hierarchy allows and scoring them with one matrix product. The peer is an integer program.
 """
 
 from itertools import product

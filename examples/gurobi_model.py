@@ -1,8 +1,8 @@
 """A Gurobi model, adopted: shifts for nurses, written with rows as people write them.
 
-Each nurse has a shift each day, no early shift follows a late one, and someone works late every day. Nothing says which
-rows are variables and which are tables: that is recognised. The peer, and the check, is Gurobi with its model kept.
-To time compiled kernels on the first run, too: HASTEN_TIER=compiled.
+Each nurse has a shift each day, no early shift follows a late one, and someone works late every day. hasten recognises
+which rows are variables and which are tables. The peer, and the check, is Gurobi with its model reused. To time
+compiled kernels on the first run, set HASTEN_TIER=compiled.
 """
 
 from time import perf_counter

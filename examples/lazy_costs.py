@@ -1,8 +1,8 @@
 """Costs that are computed only when a search needs them.
 
 A message has a topic, and details that matter only if there is one. A scorer stands for an expensive model; a search
-with a finite theta does not ask it for what the constraints leave no choice about. The answers are compared with the
-same greedy decisions made in NumPy.
+with a finite theta does not ask it for costs where the constraints leave no choice. The answers are compared with the
+same greedy decisions in NumPy.
 """
 
 import sys

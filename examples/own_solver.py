@@ -1,8 +1,8 @@
 """Your own solver as the black box.
 
-Any function from a problem to labels will do. It is asked for what cannot be proved (here branching is turned off, so
-that something is left), and to compare some proofs with it, for it may know more than the schema. All answers are
-compared with an enumeration in NumPy.
+Any function from a problem to labels will do. It solves the problems that cannot be proved (branching is turned off
+here, so that there are some), and audits some proofs, as it may know more than the schema. All answers are compared
+with an enumeration in NumPy.
 """
 
 from itertools import combinations, product

@@ -1,8 +1,8 @@
 """Part-of-speech tags with rules for the whole sentence: at least one verb, at most three adjectives.
 
-Neighbouring tags are tied by a soft table, which makes a chain: Viterbi's algorithm. Rules that count over the sentence
-are what it cannot do, unless its states count along. That version, in NumPy and over all sentences at once, checks the
-answers, and is a peer; the other is an integer program.
+A soft table joins neighbouring tags, so that they form a chain, as Viterbi's algorithm needs. It cannot keep rules that
+count over the sentence, unless its states hold the counts. That version, in NumPy over all sentences at once, checks
+the answers and is one peer; the other is an integer program.
 """
 
 from itertools import pairwise

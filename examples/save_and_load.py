@@ -1,7 +1,7 @@
-"""Saving a speedup and going on elsewhere.
+"""Saving a speedup and continuing elsewhere.
 
-A file holds the settings, the learned weights, the counters and the random states: what is loaded answers, audits and
-learns exactly as what was saved would have. Audited answers are compared with the optimum, found in NumPy.
+A file holds the settings, the learned weights, the counters and the random states: the loaded speedup answers, audits
+and learns exactly as the saved one would have. Audited answers are compared with the optimum, found in NumPy.
 """
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""More than one answer: the best labellings in order, and how sure each label is.
+"""More than one answer: the best labellings in order, and how certain each label is.
 
 Both are compared with a list of all valid labellings and their costs.
 """

@@ -1,8 +1,8 @@
 """A stream of predictions that is audited, loses its trust, and learns to regain it.
 
-A guess comes first and must equal what follows, so a narrow search has to know what is likely. Halfway that changes.
-A tenth of the answers is audited: the search is soon not trusted any more, every answer comes from the black box, and
-the search learns from these until it agrees again. The optimum of each problem is worked out in NumPy.
+The first variable must equal the second, so a narrow search has to know which label is likely. Halfway this changes. A
+tenth of the answers is audited: the search soon loses its trust, every answer comes from the black box, and the search
+learns from these answers until it agrees again. The optimum of each problem is found in NumPy.
 """
 
 import logging
@@ -50,7 +50,7 @@ def serve(n_batches, share_of_a):
 trusted, right = serve(40, 0.99)
 print(trusted.all(), right.mean() > 0.97)  # True True
 
-trusted, right = serve(60, 0.01)  # what was likely no longer is
+trusted, right = serve(60, 0.01)  # the likely label changes
 print(trusted[0], trusted[:10].all())  # True False
 print((right[~trusted] == 1).all())  # True
 print(live.trusted, right[-20:].mean() > 0.97)  # True True

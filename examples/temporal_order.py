@@ -1,7 +1,7 @@
 """Temporal order: each pair of events is before, after or at the same time, and the order is transitive.
 
-A model scores pairs by themselves, and may contradict itself. A table over each three pairs forbids that. The answers
-are checked by enumerating every way to put the events in an order, with ties; the peer is an integer program.
+A model scores each pair alone, and may contradict itself. A table over each triple of pairs forbids contradictions. The
+answers are checked by enumerating all orders of the events, with ties; the peer is an integer program.
 """
 
 from itertools import combinations, product

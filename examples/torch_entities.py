@@ -1,7 +1,7 @@
 """Entities and relations from a PyTorch network, decoded and trained under the constraints between them.
 
 Sentences have two to five entities; every ordered pair may be related. Scores are padded tensors, as networks give
-them; some relations of the training sentences are not labelled (-100). Answers are compared with HiGHS.
+them; some relations in training are not labelled (-100). Answers are compared with HiGHS.
 """
 
 from itertools import permutations
@@ -69,7 +69,7 @@ for b in range(3):
 # True
 
 gold = {"entity": teacher.labels["entity"], "relation": teacher.labels["relation"].clone()}
-gold["relation"][torch.rand(gold["relation"].shape) < 0.3] = -100  # nobody said
+gold["relation"][torch.rand(gold["relation"].shape) < 0.3] = -100  # not labelled
 network, loss_fn = Network(), ht.FenchelYoung(layer, samples=4, sigma=0.5)
 optimizer = torch.optim.Adam(network.parameters(), lr=0.05)
 for _ in range(80):

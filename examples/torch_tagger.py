@@ -1,7 +1,7 @@
 """A tagger in PyTorch, trained with its constraints in the loop: chunks begin with B, and each has a head.
 
-Words are noisy, so that single tags contradict one another. The same small network is trained by cross-entropy, and
-with the structured hinge, whose transition scores are trained along; both are decoded under the constraints.
+Words are noisy, so that tags chosen alone contradict one another. The same small network is trained by cross-entropy,
+and by the structured hinge together with its transition scores; both are decoded under the constraints.
 """
 
 from itertools import pairwise

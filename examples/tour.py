@@ -1,7 +1,7 @@
 """The README's tour: two entities and a relation between them.
 
-Every decision has its own costs, and a table ties the three together. The answer is compared with the cheapest of
-all valid labellings, found by trying each.
+Every decision has its own costs, and a table joins the three. The answer is compared with the cheapest of all valid
+labellings, found by enumeration.
 """
 
 from itertools import product

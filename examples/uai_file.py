@@ -1,8 +1,8 @@
 """A .uai file: the most probable picture, three pixels high and thirty wide, given what a camera saw.
 
-The file says that neighbouring pixels tend to be alike. What the camera saw comes as an objective, another one for each
-picture. The answers are checked by variable elimination by hand, column after column, in NumPy over all
-pictures at once; that is the peer. Another file of this kind may be given: `python uai_file.py model.uai`.
+The file says that neighbouring pixels tend to be alike. The camera's picture is the objective, so each picture has its
+own. The answers are checked by variable elimination written out by hand, column by column, in NumPy over all pictures
+at once, which is also the peer. To use your own file: `python uai_file.py model.uai`.
 """
 
 import sys
@@ -36,7 +36,7 @@ print(np.isclose(program.solve().objective, -np.log(ALIKE) * len(scopes)))  # Tr
 
 rng = np.random.default_rng(0)
 truth = np.arange(len(pixel)) // HIGH % 10 < 5  # stripes
-seen = (1 - 2 * truth) + rng.normal(size=(N, len(pixel))) * 1.5  # what a pixel of 1 costs more than one of 0
+seen = (1 - 2 * truth) + rng.normal(size=(N, len(pixel))) * 1.5  # cost of 1 minus cost of 0, for each pixel
 answers = program.solve_all(seen)
 print(answers.proved.all(), np.mean(answers.x == truth) > np.mean((seen < 0) == truth))  # True True
 

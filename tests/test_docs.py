@@ -23,7 +23,7 @@ from hasten.proof.report import Step
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = Path(hasten.__file__).parent
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), ROOT / "examples" / "README.md"])
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,9 @@
     python tools/wheel.py [--out dist] [--platform manylinux_2_28_x86_64]
     python tools/wheel.py --check dist/hasten-0.1.0-cp311-cp311-linux_x86_64.whl
 
-The package is built as usual, unpacked, and its kernels are compiled into it. The wheel asks for the very Numba that
-compiled them; where it meets an older processor, or another Numba, kernels are compiled as they always are.
-`--check` installs a wheel into an empty environment, calls every kernel there, and sees that none is compiled.
+It builds the package as usual, unpacks it, and compiles the kernels into it. The wheel requires the Numba version that
+compiled them. On an older processor kernels are compiled as usual. `--check` installs a wheel into an empty
+environment, calls every kernel there, and fails if one is compiled.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ MACHINE = {"amd64": "x86_64"}.get(platform.machine().lower(), platform.machine()
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("dist"), help="the directory for the wheel")
-    parser.add_argument("--platform", default=re.sub(r"\W", "_", sysconfig.get_platform()), help="of the wheel's name")
-    parser.add_argument("--check", type=Path, metavar="WHEEL", help="a wheel to install and try")
+    parser.add_argument("--platform", default=re.sub(r"\W", "_", sysconfig.get_platform()), help="platform tag of the wheel")
+    parser.add_argument("--check", type=Path, metavar="WHEEL", help="check this wheel instead of building one")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         if options.check is not None:
@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def build(out: Path, system: str, folder: Path) -> Path:
-    """Builds a wheel and returns where it is."""
+    """Builds a wheel and returns its path."""
     run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder), str(ROOT))
     (pure,) = folder.glob("*.whl")
     package = folder / "package"
@@ -69,7 +69,7 @@ def build(out: Path, system: str, folder: Path) -> Path:
 
 
 def edit(file: Path, pattern: str, text: str) -> None:
-    """Replaces what a pattern finds in a file, once."""
+    """Replaces the one match of a pattern in a file."""
     changed, n = re.subn(pattern, text, file.read_text(encoding="utf-8"))
     if n != 1:
         raise SystemExit(f"{file.name} has {n} lines like {pattern!r}, not one.")
@@ -77,7 +77,7 @@ def edit(file: Path, pattern: str, text: str) -> None:
 
 
 def pack(package: Path, record: Path, wheel: Path) -> None:
-    """Writes a wheel of all files, with the digests that installers compare."""
+    """Writes a wheel of all files, with their digests in RECORD."""
     files = sorted(each for each in package.rglob("*") if each.is_file() and "__pycache__" not in each.parts)
     lines = []
     with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -91,7 +91,7 @@ def pack(package: Path, record: Path, wheel: Path) -> None:
 
 
 def check(wheel: Path, folder: Path) -> None:
-    """Installs a wheel into an empty environment and calls every kernel there; one that is compiled is an error."""
+    """Installs a wheel into an empty environment and calls every kernel there; fails if one is compiled."""
     with zipfile.ZipFile(wheel) as archive:
         n_carried = sum(name.endswith(SUFFIX) for name in archive.namelist())
     venv.create(folder / "environment", with_pip=True)
@@ -100,12 +100,12 @@ def check(wheel: Path, folder: Path) -> None:
     run(str(python), "-m", "hasten", "compile", cwd=folder, PYTHONPATH="", NUMBA_CACHE_DIR=str(folder / "compiled"))
     compiled = [each.name for each in (folder / "compiled").glob(f"*{SUFFIX}")]
     if compiled or not n_carried:
-        raise SystemExit(f"{wheel.name} carries {n_carried} kernels; compiled all the same: {compiled}")
+        raise SystemExit(f"{wheel.name} carries {n_carried} kernels, but these were compiled: {compiled}")
     print(f"{wheel.name} carries {n_carried} kernels, and nothing was compiled.")
 
 
 def run(*command: str, cwd: Path = ROOT, **environment: str) -> None:
-    """Runs a command, with some variables of the environment changed."""
+    """Runs a command with changed environment variables."""
     subprocess.run(command, cwd=cwd, env=os.environ | environment, check=True)
 
 
