@@ -138,7 +138,7 @@ def describe(program: Program) -> str:
         + (f"; {n_sums:,} {'is a sum' if n_sums == 1 else 'are sums'} of others" if n_sums else "")
         + (f"; {n_fixed:,} can have one value only." if n_fixed else "."),
         f"{count(tabled, 'row')} became {count(len(found.tables.table), 'table')}; "
-        f"{_idle(m - tabled - left - said)}; "
+        f"{_redundant(m - tabled - left - said)}; "
         + (f"{count(found.n_merged, 'row')} over pairs became {count(found.n_cliques, 'rule')}; " if said else "")
         + (
             f"{count(left, 'rule')} {'is' if left == 1 else 'are'} left{' in all' if said else ''}."
@@ -162,6 +162,5 @@ def describe(program: Program) -> str:
     return "\n".join(lines)
 
 
-def _idle(n: int) -> str:
-    verbs = ("says", "holds") if n == 1 else ("say", "hold")
-    return f"{n:,} {verbs[0]} what the variables say already, or always {verbs[1]}"
+def _redundant(n: int) -> str:
+    return f"{n:,} {'is' if n == 1 else 'are'} redundant"
