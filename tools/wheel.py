@@ -34,7 +34,7 @@ MACHINE = {"amd64": "x86_64"}.get(platform.machine().lower(), platform.machine()
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("dist"), help="the directory for the wheel")
-    parser.add_argument("--platform", default=re.sub(r"\W", "_", sysconfig.get_platform()), help="platform tag of the wheel")
+    parser.add_argument("--platform", default=re.sub(r"\W", "_", sysconfig.get_platform()), help="the platform tag")
     parser.add_argument("--check", type=Path, metavar="WHEEL", help="check this wheel instead of building one")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

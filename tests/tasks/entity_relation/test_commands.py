@@ -87,7 +87,8 @@ def test_what_trains_is_not_developed_on(room, tmp_path):
     assert "gold.jsonl trains, and so says nothing about other sentences" in said
     tagged = tmp_path / "tagged.conll"
     tagged.write_text("a\tX\n\n" * 12)
-    assert "tagged.conll is the file to train on" in refused("tag", "train", tagged, "--out", tmp_path / "x", "--dev", tagged)
+    said = refused("tag", "train", tagged, "--out", tmp_path / "x", "--dev", tagged)
+    assert "tagged.conll is the file to train on" in said
 
 
 def test_what_is_no_corpus_is_told_what_to_write(room, tmp_path):
