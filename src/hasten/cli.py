@@ -12,12 +12,12 @@ from rich.markup import escape
 
 import hasten
 from hasten.commands import experiments, lifetime, programs, serving, tagging, text
-from hasten.commands.common import Command, Group, console, errors
+from hasten.commands.common import Command, CommandGroup, console, errors
 from hasten.errors import HastenError
 from hasten.support.terminal import all_printed, printable
 
 app = typer.Typer(
-    cls=Group,
+    cls=CommandGroup,
     no_args_is_help=True,
     help="Makes a trained structured predictor faster over its lifetime without losing its answers.",
     pretty_exceptions_enable=False,

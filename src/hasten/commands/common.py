@@ -62,7 +62,7 @@ class Command(_PlainHelp, TyperCommand):
     """A command."""
 
 
-class Group(_PlainHelp, TyperGroup):
+class CommandGroup(_PlainHelp, TyperGroup):
     """A group of commands."""
 
 

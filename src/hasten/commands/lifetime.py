@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-from hasten.commands.common import Command, Group, console, errors, wrote
+from hasten.commands.common import Command, CommandGroup, console, errors, wrote
 from hasten.errors import ProblemError
 from hasten.journal import Journal
 from hasten.support.environment import named
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 SHOWN = 100  # characters of a row: half of them of its input, and half of its answer
 
 app = typer.Typer(
-    cls=Group, no_args_is_help=True, help="What a cascade or a server wrote down of its life (docs/lifetime.md)."
+    cls=CommandGroup, no_args_is_help=True, help="What a cascade or a server wrote down of its life (docs/lifetime.md)."
 )
 File = Annotated[Path, typer.Argument(help="The journal; it may be in use.")]
 Kind = Annotated[str | None, typer.Option(help="Only rows of a kind, such as asked, audit or version.")]

@@ -11,7 +11,7 @@ import typer
 
 import hasten
 from hasten.commands import common
-from hasten.commands.common import Command, Group, counted, errors, name_of, say, wrote
+from hasten.commands.common import Command, CommandGroup, counted, errors, name_of, say, wrote
 from hasten.commands.experiments import run_comparison
 from hasten.errors import CorpusError, ProblemError
 from hasten.solvers import check_solver
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hasten.tasks.tagging.tagger import SequenceTagger
 
 app = typer.Typer(
-    cls=Group,
+    cls=CommandGroup,
     no_args_is_help=True,
     help="Tags words, such as parts of speech or entities in BIO, under rules for whole sentences (docs/tagging.md).",
 )
