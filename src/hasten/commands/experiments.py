@@ -60,7 +60,7 @@ def reproduce(
     split: common.Lists = None,
     dev: common.Dev = None,
     test: common.Test = None,
-    epochs: Annotated[int, typer.Option(min=1, help="Most passes over the unlabeled text.")] = 5,
+    epochs: Annotated[int, typer.Option(min=1, help="Maximum number of passes over the unlabeled text.")] = 5,
     black_box: common.Box = BlackBox.STRUCTURED,
     induce: common.Induce = None,
     no_relation: common.NoRelation = None,
