@@ -216,7 +216,7 @@ class Truecasing(Task[str]):
     def read(self, path):
         yield from ()
 
-    def train(self, texts, *, seed, tell):
+    def train(self, texts, *, seed, progress):
         return Casing(texts)
 
 
