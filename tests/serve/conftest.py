@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 
 import pytest
@@ -10,6 +11,16 @@ from servers import SHAPES, Server
 import hasten
 
 pytest.importorskip("httptools")
+
+
+@pytest.fixture(autouse=True)
+def _own_logs():
+    """Takes away the handlers that `hasten serve` sets up in this process: they hold streams that are closed later."""
+    root = logging.getLogger()
+    level, handlers = root.level, list(root.handlers)
+    yield
+    root.setLevel(level)
+    root.handlers[:] = handlers
 
 
 @pytest.fixture(scope="session")
