@@ -248,9 +248,9 @@ def show(results: Entry, console: Console | None = None) -> None:
     """Prints the tables."""
     console = console or wide_console()
     for title, columns, rows in _tables(results):
-        console.print(title, style="italic", highlight=False, markup=False)
+        console.print(f"\n{title}", style="italic", highlight=False, markup=False)
         console.print(page.terminal_table(columns, rows))
-    console.print(f"{MEANING}.", style="dim", highlight=False)
+    console.print(f"\n{MEANING}.", style="dim", highlight=False)
 
 
 def wide_console() -> Console:
